@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ecluse-gate/ecluse/internal/cli"
+)
+
+// usageError is a command line that no command can read: an unknown flag or command, or a wrong number of arguments.
+type usageError struct {
+	cmd *cobra.Command
+	err error
+}
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+// codeOf is the one table from error to exit code. What an error decided itself comes first.
+func codeOf(err error) cli.Code {
+	if err == nil {
+		return cli.Done
+	}
+	if exit, ok := errors.AsType[*cli.ExitError](err); ok {
+		return exit.Code
+	}
+	if _, ok := errors.AsType[*usageError](err); ok {
+		return cli.Usage
+	}
+	if errors.Is(err, context.Canceled) {
+		return cli.Interrupted
+	}
+	return cli.Failed
+}
+
+// report tells the user of err on stderr and returns its exit code.
+func report(sys *cli.System, err error) cli.Code {
+	code := codeOf(err)
+	if err == nil {
+		return code
+	}
+	if exit, ok := errors.AsType[*cli.ExitError](err); ok && exit.Err == nil {
+		return code
+	}
+	fmt.Fprintf(sys.Stderr, "ecluse: %v\n", err)
+	if usage, ok := errors.AsType[*usageError](err); ok {
+		fmt.Fprintf(sys.Stderr, "Run '%s --help' for usage.\n", usage.cmd.CommandPath())
+	}
+	return code
+}
+
+// exitCodes adds the list of a command's exit codes to the end of its help.
+func exitCodes(c *cobra.Command, codes ...cli.Code) {
+	text := c.Long
+	if text == "" {
+		text = c.Short
+	}
+	c.Long = strings.TrimRight(text, "\n") + "\n\n" + cli.Describe(codes...)
+}
+
+// markUsage makes every command of the tree answer a wrong number of arguments, and a name that is no command, with
+// a usageError, which cobra itself does not type.
+func markUsage(c *cobra.Command) {
+	check := c.Args
+	if check == nil {
+		check = cobra.NoArgs
+	}
+	c.Args = func(c *cobra.Command, args []string) error {
+		if c.HasSubCommands() && len(args) > 0 {
+			return &usageError{cmd: c, err: unknownCommand(c, args[0])}
+		}
+		if err := check(c, args); err != nil {
+			return &usageError{cmd: c, err: err}
+		}
+		return nil
+	}
+	for _, sub := range c.Commands() {
+		markUsage(sub)
+	}
+}
+
+func unknownCommand(c *cobra.Command, name string) error {
+	text := fmt.Sprintf("%q has no command %q", c.CommandPath(), name)
+	if c.SuggestionsMinimumDistance <= 0 {
+		c.SuggestionsMinimumDistance = 2
+	}
+	if near := c.SuggestionsFor(name); len(near) > 0 {
+		text += fmt.Sprintf("; did you mean %q?", near[0])
+	}
+	return errors.New(text)
+}

@@ -1,0 +1,105 @@
+package cli_test
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/ecluse-gate/ecluse/internal/cli"
+)
+
+func TestLookupEnv(t *testing.T) {
+	sys := &cli.System{Environ: []string{"A=1", "AB=2", "EMPTY=", "A=3", "=odd", "BARE"}}
+	for _, c := range []struct {
+		key, want string
+		set       bool
+	}{{"A", "3", true}, {"AB", "2", true}, {"EMPTY", "", true}, {"B", "", false}, {"BARE", "", false}} {
+		got, set := sys.LookupEnv(c.key)
+		if got != c.want || set != c.set {
+			t.Errorf("LookupEnv(%q) = %q, %v; want %q, %v", c.key, got, set, c.want, c.set)
+		}
+		if sys.Getenv(c.key) != c.want {
+			t.Errorf("Getenv(%q) = %q, want %q", c.key, sys.Getenv(c.key), c.want)
+		}
+	}
+}
+
+func TestNewSystemIsTheProcess(t *testing.T) {
+	t.Setenv("ECLUSE_CLI_TEST", "here")
+	sys, stop := cli.New()
+	defer stop()
+	if sys.Getenv("ECLUSE_CLI_TEST") != "here" {
+		t.Error("the environment of the process is missing")
+	}
+	if sys.Context.Err() != nil {
+		t.Error("the context has ended before any signal")
+	}
+	if sys.Stdout != os.Stdout || sys.Stderr != os.Stderr || sys.Stdin != os.Stdin {
+		t.Error("the streams are not those of the process")
+	}
+}
+
+func TestFirstSignalEndsTheContext(t *testing.T) {
+	sys, stop := cli.New()
+	defer stop()
+	self, err := os.FindProcess(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := self.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	<-sys.Context.Done()
+}
+
+func TestIsTerminal(t *testing.T) {
+	f, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if cli.IsTerminal(f) || cli.IsTerminal(new(bytes.Buffer)) || cli.IsTerminal(nil) {
+		t.Error("a file, a buffer and nothing were taken for terminals")
+	}
+}
+
+// The codes and their order are part of the contract with scripts that call us.
+func TestCodes(t *testing.T) {
+	want := []cli.Code{0, 1, 2, 3, 4, 64, 130}
+	got := cli.Codes()
+	if len(got) != len(want) {
+		t.Fatalf("codes %v, want %v", got, want)
+	}
+	for i := range want {
+		if got[i] != want[i] || got[i].Meaning() == "" {
+			t.Errorf("code %d is %d %q, want %d", i, got[i], got[i].Meaning(), want[i])
+		}
+	}
+	if m := cli.Code(5).Meaning(); m != "" {
+		t.Errorf("5 is none of our codes, yet means %q", m)
+	}
+}
+
+func TestDescribe(t *testing.T) {
+	text := cli.Describe(cli.Done, cli.Usage)
+	if !strings.Contains(text, "  0   done\n") || !strings.Contains(text, "  64  wrong usage\n") || strings.Contains(text, "130") {
+		t.Errorf("unexpected block:\n%s", text)
+	}
+}
+
+func TestExitErrorKeepsItsCause(t *testing.T) {
+	err := error(cli.Exit(cli.Refused, fs.ErrNotExist))
+	if !errors.Is(err, fs.ErrNotExist) || err.Error() != fs.ErrNotExist.Error() {
+		t.Errorf("the cause is lost: %v", err)
+	}
+	exit, ok := errors.AsType[*cli.ExitError](err)
+	if !ok || exit.Code != cli.Refused {
+		t.Errorf("the code is lost: %v", err)
+	}
+	if cli.Exit(cli.Waiting, nil).Error() == "" {
+		t.Error("an exit without a cause has no text")
+	}
+}
