@@ -1,0 +1,130 @@
+package obs
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+)
+
+// Metrics holds every metric of the gate (contract: "Logs and metrics"). Package names, versions and URLs are never labels.
+// All methods are safe for concurrent use.
+type Metrics struct {
+	registry *prometheus.Registry
+
+	publicRequests *prometheus.CounterVec
+	refusals       *prometheus.CounterVec
+	entries        *prometheus.CounterVec
+	decisions      *prometheus.CounterVec
+	denials        *prometheus.CounterVec
+	divergence     *prometheus.CounterVec
+	degraded       *prometheus.CounterVec
+	anomalies      *prometheus.CounterVec
+	dropped        *prometheus.CounterVec
+	duration       *prometheus.HistogramVec
+}
+
+// NewMetrics returns the metrics in a registry of their own.
+func NewMetrics() *Metrics {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	}
+	m := &Metrics{
+		registry:       prometheus.NewRegistry(),
+		publicRequests: counter("ecluse_public_requests_total", "Requests really sent toward public authorities.", "host", "kind", "outcome"),
+		refusals:       counter("ecluse_cooldown_refusals_total", "Client requests refused because a public authority cools.", "host", "kind"),
+		entries:        counter("ecluse_cooldown_entries_total", "Cooldowns entered, failed probes included.", "host", "hint"),
+		decisions:      counter("ecluse_decisions_total", "Serve decisions.", "ecosystem", "kind", "decision"),
+		denials:        counter("ecluse_rule_denials_total", "Denials by rule.", "rule"),
+		divergence:     counter("ecluse_merge_divergence_total", "Versions that the private and the public upstream hold with different integrity.", "ecosystem"),
+		degraded:       counter("ecluse_degraded_listings_total", "Listings served incomplete or from a retained copy.", "ecosystem", "reason"),
+		anomalies:      counter("ecluse_relay_anomalies_total", "Artifact relays that did not succeed.", "ecosystem", "kind", "reason"),
+		dropped:        counter("ecluse_dropped_versions_total", "Listing entries that could not be used.", "ecosystem"),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "ecluse_http_request_duration_seconds", Help: "Time to answer, body included.",
+			Buckets: []float64{.001, .005, .01, .05, .1, .5, 1, 5, 30, 120},
+		}, []string{"route", "code"}),
+	}
+	m.registry.MustRegister(m.publicRequests, m.refusals, m.entries, m.decisions, m.denials, m.divergence, m.degraded,
+		m.anomalies, m.dropped, m.duration, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// Gatherer gives the metrics for exposition.
+func (m *Metrics) Gatherer() prometheus.Gatherer { return m.registry }
+
+// PublicRequest counts one request really sent (R80, R81). Host is "host:port".
+func (m *Metrics) PublicRequest(host, kind, outcome string) {
+	m.publicRequests.WithLabelValues(host, kind, outcome).Inc()
+}
+
+// Refusal counts one client request that a cooldown refused (R82).
+func (m *Metrics) Refusal(host, kind string) { m.refusals.WithLabelValues(host, kind).Inc() }
+
+// CooldownEntered counts one entry to a cooldown.
+func (m *Metrics) CooldownEntered(host, hint string) { m.entries.WithLabelValues(host, hint).Inc() }
+
+// Decision counts one serve decision: kind listing, artifact, companion or publish; decision admit, deny or unavailable.
+func (m *Metrics) Decision(ecosystem, kind, decision string) {
+	m.decisions.WithLabelValues(ecosystem, kind, decision).Inc()
+}
+
+// Denial counts one denial by the named rule.
+func (m *Metrics) Denial(rule string) { m.denials.WithLabelValues(rule).Inc() }
+
+// Divergence counts versions that two upstreams hold with different integrity.
+func (m *Metrics) Divergence(ecosystem string, n int) {
+	m.divergence.WithLabelValues(ecosystem).Add(float64(n))
+}
+
+// Degraded counts one incomplete or retained listing: reason cooldown, retained, private or upstream.
+func (m *Metrics) Degraded(ecosystem, reason string) {
+	m.degraded.WithLabelValues(ecosystem, reason).Inc()
+}
+
+// RelayAnomaly counts one artifact relay that did not succeed (R53): reason throttled, status, integrity or cut.
+func (m *Metrics) RelayAnomaly(ecosystem, kind, reason string) {
+	m.anomalies.WithLabelValues(ecosystem, kind, reason).Inc()
+}
+
+// Dropped counts listing entries that could not be used.
+func (m *Metrics) Dropped(ecosystem string, n int) { m.dropped.WithLabelValues(ecosystem).Add(float64(n)) }
+
+// Request observes one answered request.
+func (m *Metrics) Request(route string, code int, d time.Duration) {
+	m.duration.WithLabelValues(route, strconv.Itoa(code)).Observe(d.Seconds())
+}
+
+// AuthorityState is one authority's cooldown as the gauges show it.
+type AuthorityState struct {
+	Host      string // "host:port"
+	State     float64
+	Remaining time.Duration
+}
+
+// WatchCooldown exposes the state gauges; read is called at each exposition and must not change any state (tc-072).
+func (m *Metrics) WatchCooldown(read func() []AuthorityState) {
+	m.registry.MustRegister(cooldownCollector{read})
+}
+
+type cooldownCollector struct{ read func() []AuthorityState }
+
+func (cooldownCollector) descs() (state, remaining *prometheus.Desc) {
+	return prometheus.NewDesc("ecluse_cooldown_state", "0 open, 1 cooling, 2 probing.", []string{"host"}, nil),
+		prometheus.NewDesc("ecluse_cooldown_remaining_seconds", "Seconds until a probe is allowed.", []string{"host"}, nil)
+}
+
+func (c cooldownCollector) Describe(ch chan<- *prometheus.Desc) {
+	state, remaining := c.descs()
+	ch <- state
+	ch <- remaining
+}
+
+func (c cooldownCollector) Collect(ch chan<- prometheus.Metric) {
+	state, remaining := c.descs()
+	for _, s := range c.read() {
+		ch <- prometheus.MustNewConstMetric(state, prometheus.GaugeValue, s.State, s.Host)
+		ch <- prometheus.MustNewConstMetric(remaining, prometheus.GaugeValue, s.Remaining.Seconds(), s.Host)
+	}
+}
