@@ -64,6 +64,7 @@ func (s *Store[K, V]) Grow(key K, delta int64, same func(V) bool) {
 	if !ok || !same(e.Value.(*item[K, V]).value) {
 		return
 	}
+	s.order.MoveToFront(e) // what grows is in use
 	e.Value.(*item[K, V]).cost += delta
 	s.total += delta
 	s.shrink()
