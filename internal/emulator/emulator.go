@@ -1,0 +1,148 @@
+// Package emulator plays the part of an Azure AI Search service that a script can make throttle, stall and lie.
+//
+// It serves knowledge sources with their files, knowledge bases and generated children, close enough for a client that follows
+// the documentation, and records every request so that a test can assert what was (and what was not) sent. File content is
+// hashed while it streams by and never kept. It refuses to be a service: nothing is indexed, searched or stored on disk.
+//
+// The handler takes no sleep of its own; only scripted delays wait, and they end with the request's context, so it works
+// over an in-memory pipe in virtual time as well as over a socket.
+package emulator
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Token is the bearer token that a client run with --emulator sends. It opens nothing; a real service refuses it.
+const Token = "ecluse-emulator-token"
+
+// Options configure an emulated service. The zero value is a Basic service that accepts any non-empty bearer token.
+type Options struct {
+	// Tier is one of free, basic, s1, s2, s3, s3hd, l1, l2, serverless; it decides the limits. Empty means basic.
+	Tier string
+	// Token, when set, is the only bearer token accepted.
+	Token string
+	// MaxFiles lowers or raises the number of files a source may hold. Zero means what the API version documents.
+	MaxFiles int
+	// BaseURL is what next links begin with, without a final slash. Empty means the scheme and host of the request.
+	BaseURL string
+	// Script is the first script; see SetScript.
+	Script []Rule
+	// Now is the clock of timestamps, record times and date templates. Nil means time.Now.
+	Now func() time.Time
+}
+
+// Emulator is one emulated service: an http.Handler with its own state, script and record. Safe for concurrent use.
+type Emulator struct {
+	options Options
+	limits  limits
+
+	mu       sync.Mutex // guards everything below
+	store    store
+	script   []*liveRule
+	requests []*Request
+	dropped  int // requests that fell off the front of the record
+	tags     int // counter behind ETags
+}
+
+// New makes an emulated service. It fails on an unknown tier or a script that SetScript would refuse.
+func New(options Options) (*Emulator, error) {
+	if options.Tier == "" {
+		options.Tier = "basic"
+	}
+	found, ok := tiers()[strings.ToLower(options.Tier)]
+	if !ok {
+		return nil, fmt.Errorf("emulator: unknown tier %q: use free, basic, s1, s2, s3, s3hd, l1, l2 or serverless", options.Tier)
+	}
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+	e := &Emulator{options: options, limits: found, store: newStore()}
+	if err := e.SetScript(options.Script); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// Reset empties everything: sources, files, bases, the record of requests and the script.
+func (e *Emulator) Reset() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.store, e.script, e.requests, e.dropped = newStore(), nil, nil, 0
+}
+
+// ServeHTTP answers one request of the service, or of the admin surface under /emulator/.
+func (e *Emulator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if strings.HasPrefix(r.URL.Path, "/emulator/") {
+		e.admin(w, r)
+		return
+	}
+	body := newCountedBody(r.Body, maxRequestBytes)
+	r.Body = body
+	record := e.begin(r)
+	act := e.match(r)
+	reply := e.reply(r, record, act)
+	body.drain()
+	e.sawBody(record, body)
+	e.send(w, r, record, reply, act)
+}
+
+// reply decides the answer: the true one, a scripted one, or a true one bent by the script.
+func (e *Emulator) reply(r *http.Request, record *Request, act *Act) answer {
+	if act == nil {
+		reply := e.perform(r)
+		e.identify(r, record, &reply)
+		return reply
+	}
+	reply := answer{status: http.StatusOK, header: http.Header{}}
+	performed := act.performs(r.Method)
+	if performed {
+		reply = e.perform(r)
+	}
+	record.setPerformed(performed)
+	if act.Status != 0 {
+		if !performed || act.Status >= 300 || reply.status >= 300 {
+			reply = scriptedDefault(act.Status)
+		}
+		reply.status = act.Status
+	}
+	if len(act.Body) > 0 {
+		reply.header.Set("Content-Type", "application/json; charset=utf-8")
+		reply.body = []byte(e.expand(string(act.text()), r))
+	}
+	e.identify(r, record, &reply)
+	for name, values := range act.Headers {
+		reply.header.Del(name)
+		for _, value := range values {
+			reply.header.Add(name, e.expand(value, r))
+		}
+	}
+	return reply
+}
+
+// identify gives the answer its request id and echoes the client's, as the service does.
+func (e *Emulator) identify(r *http.Request, record *Request, reply *answer) {
+	if reply.header == nil {
+		reply.header = http.Header{}
+	}
+	reply.header.Set("Request-Id", record.ID)
+	if own := r.Header.Get("X-Ms-Client-Request-Id"); own != "" && len(own) <= 128 {
+		reply.header.Set("X-Ms-Client-Request-Id", own)
+	}
+}
+
+func (e *Emulator) now() time.Time { return e.options.Now().UTC() }
+
+// newID gives a random identifier in the form of a UUID, version 4.
+func newID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // documented never to fail
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	h := hex.EncodeToString(b[:])
+	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
+}
