@@ -1,0 +1,37 @@
+package retryafter
+
+import (
+	"strconv"
+	"time"
+)
+
+// fixdate is the layout of an IMF-fixdate. GMT is part of the text: a layout with a zone would print the zone's own name.
+const fixdate = "Mon, 02 Jan 2006 15:04:05 GMT"
+
+// FormatSeconds prints a delay as delay-seconds: whole seconds, rounded up, at least "0".
+func FormatSeconds(d time.Duration) string {
+	if d <= 0 {
+		return "0"
+	}
+	seconds := int64(d / time.Second)
+	if d%time.Second != 0 {
+		seconds++
+	}
+	return strconv.FormatInt(seconds, 10)
+}
+
+// FormatDate prints an instant as an IMF-fixdate, rounded up to the second so that printing never shortens a wait. Instants outside the
+// years 1000 to 9999, which the form cannot write, are printed as the nearest that it can.
+func FormatDate(t time.Time) string {
+	t = t.UTC()
+	if t.Nanosecond() != 0 {
+		t = t.Truncate(time.Second).Add(time.Second)
+	}
+	switch year := t.Year(); {
+	case year < firstYear:
+		t = time.Date(firstYear, time.January, 1, 0, 0, 0, 0, time.UTC)
+	case year > maxYear:
+		t = time.Unix(lastSecond, 0).UTC()
+	}
+	return t.Format(fixdate)
+}
