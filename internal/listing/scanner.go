@@ -1,0 +1,224 @@
+package listing
+
+import (
+	"unicode/utf8"
+)
+
+// Scanner walks a JSON document (RFC 8259) once, front to back, and never backs up. The driver enters the objects and arrays it
+// cares about and skips the other values; both ways validate every byte: grammar, UTF-8, depth, and nothing after the document.
+//
+// Errors stick: after the first one every method does nothing and reports false, so that loops end by themselves and [Scanner.End]
+// tells. A Scanner is for one goroutine.
+type Scanner struct {
+	doc   string
+	pos   int
+	depth int
+	fresh bool // a container was just entered: no comma is due
+	key   Span
+	end   int
+	err   *Error
+}
+
+// NewScanner starts on a document. It keeps doc, and strings it returns point into it: the caller must not change it any more.
+func NewScanner(doc []byte) *Scanner {
+	s := &Scanner{doc: text(doc)}
+	switch {
+	case len(doc) > MaxBytes:
+		s.Limit(0, "document larger than 64 MiB")
+	case !utf8.Valid(doc):
+		s.Fail(invalidUTF8(doc), "invalid UTF-8")
+	}
+	s.space()
+	return s
+}
+
+// invalidUTF8 finds the first byte that does not belong to a valid sequence.
+func invalidUTF8(doc []byte) int {
+	for i := 0; i < len(doc); {
+		r, n := utf8.DecodeRune(doc[i:])
+		if r == utf8.RuneError && n == 1 {
+			return i
+		}
+		i += n
+	}
+	return len(doc)
+}
+
+// Doc is the document as a string; spans refer to it.
+func (s *Scanner) Doc() string { return s.doc }
+
+// Pos is the position of the next value, past any white space.
+func (s *Scanner) Pos() int { return s.pos }
+
+// Since is the span from start to the end of the value that was consumed, or the container that was left, last.
+func (s *Scanner) Since(start uint32) Span { return Span{start, uint32(s.end)} }
+
+// Fail refuses the document at an offset. The first refusal is kept.
+func (s *Scanner) Fail(offset int, reason string) {
+	if s.err == nil {
+		s.err = &Error{Offset: offset, Reason: reason}
+	}
+}
+
+// Limit refuses the document because it breaks a bound.
+func (s *Scanner) Limit(offset int, reason string) {
+	if s.err == nil {
+		s.err = &Error{Offset: offset, Reason: reason, Limit: true}
+	}
+}
+
+// End checks that nothing but white space follows and returns the first error, a *[Error].
+func (s *Scanner) End() error {
+	if s.err == nil && s.pos < len(s.doc) {
+		s.Fail(s.pos, "data after the document")
+	}
+	if s.err != nil {
+		return s.err
+	}
+	return nil
+}
+
+// Peek returns the first byte of the next value ('{', '[', '"', 't', 'f', 'n', a digit or '-'), or 0 at the end or after an error.
+func (s *Scanner) Peek() byte {
+	if s.err != nil || s.pos >= len(s.doc) {
+		return 0
+	}
+	return s.doc[s.pos]
+}
+
+// Object enters the next value if it is an object. Otherwise it reports false and leaves the value to be skipped.
+func (s *Scanner) Object() bool { return s.enter('{') }
+
+// Array enters the next value if it is an array. Otherwise it reports false and leaves the value to be skipped.
+func (s *Scanner) Array() bool { return s.enter('[') }
+
+func (s *Scanner) enter(open byte) bool {
+	if s.Peek() != open {
+		return false
+	}
+	if s.depth == MaxDepth {
+		s.Limit(s.pos, "nested deeper than 64 levels")
+		return false
+	}
+	s.depth++
+	s.pos++
+	s.space()
+	s.fresh = true
+	return true
+}
+
+// Member moves to the next member of the object and returns its key, decoded; the value comes next and must be consumed. It
+// reports false at the end of the object, which it leaves, and after an error. A key with half a surrogate pair is refused,
+// because decoders disagree about what it means.
+func (s *Scanner) Member() (key string, ok bool) {
+	if !s.next('}') {
+		return "", false
+	}
+	start := s.pos
+	if s.Peek() != '"' {
+		s.Fail(start, "object key expected")
+		return "", false
+	}
+	end, escaped := s.string(start)
+	if end < 0 {
+		return "", false
+	}
+	key = s.doc[start+1 : end-1]
+	if escaped {
+		var whole bool
+		if key, whole = unescape(key); !whole {
+			s.Fail(start, "object key with half a surrogate pair")
+			return "", false
+		}
+	}
+	s.key = Span{uint32(start), uint32(end)}
+	s.pos = end
+	s.space()
+	if s.Peek() != ':' {
+		s.Fail(s.pos, "colon expected")
+		return "", false
+	}
+	s.pos++
+	s.space()
+	return key, true
+}
+
+// Key is the span of the key that Member returned last, quotes included.
+func (s *Scanner) Key() Span { return s.key }
+
+// Element moves to the next element of the array, which must be consumed. It reports false at the end of the array, which it
+// leaves, and after an error.
+func (s *Scanner) Element() bool { return s.next(']') }
+
+// next handles the separator before a member or element, or the end of the container.
+func (s *Scanner) next(end byte) bool {
+	c := s.Peek()
+	switch {
+	case c == end:
+		s.depth--
+		s.fresh = false
+		s.pos++
+		s.end = s.pos
+		s.space()
+		return false
+	case s.fresh:
+		s.fresh = false
+	case c == ',':
+		s.pos++
+		s.space()
+	default:
+		s.Fail(s.pos, "comma or end of container expected")
+	}
+	return s.err == nil
+}
+
+// Skip validates the next value and returns its span.
+func (s *Scanner) Skip() Span {
+	if s.err != nil {
+		return Span{}
+	}
+	start := s.pos
+	end := s.value(start)
+	if end < 0 {
+		return Span{}
+	}
+	s.pos, s.end = end, end
+	s.space()
+	return Span{uint32(start), uint32(end)}
+}
+
+// Text consumes the next value and returns it decoded if it is a string. Any other value, and a string with half a surrogate
+// pair, gives false.
+func (s *Scanner) Text() (value string, ok bool) {
+	if s.Peek() != '"' {
+		s.Skip()
+		return "", false
+	}
+	start := s.pos
+	end, escaped := s.string(start)
+	if end < 0 {
+		return "", false
+	}
+	s.pos, s.end = end, end
+	s.space()
+	value = s.doc[start+1 : end-1]
+	if escaped {
+		return unescape(value)
+	}
+	return value, true
+}
+
+// space moves past white space.
+func (s *Scanner) space() { s.pos = space(s.doc, s.pos) }
+
+func space(doc string, i int) int {
+	for i < len(doc) {
+		switch doc[i] {
+		case ' ', '\t', '\n', '\r':
+			i++
+		default:
+			return i
+		}
+	}
+	return i
+}

@@ -1,0 +1,122 @@
+package npm
+
+import (
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/ecluse-gate/ecluse/internal/listing"
+	"github.com/ecluse-gate/ecluse/internal/registry"
+)
+
+// document is a scanned packument: the bytes, where the parts of it that views touch are, and the facts. It implements
+// [registry.Document] and is immutable but for the order, which is computed when first asked for.
+type document struct {
+	name     string // the package's
+	text     string // spans refer to it
+	versions []registry.Version
+	entries  []entry // entries[i] belongs to versions[i]
+	runs     []listing.Span
+	names    listing.Names
+	dropped  int
+
+	top      []member
+	tags     []tag
+	tagIndex map[string]int
+	stamps   []listing.Span // members of "time" that stay beside the versions and modified: created, unpublished
+	changed  stamp
+
+	orderOnce sync.Once
+	order     []int32 // versions by precedence, lowest first; those that are not semver come first
+}
+
+// entry is where a version is in the text.
+type entry struct {
+	member    listing.Span // "1.0.0":{…}
+	value     uint32       // start of the object in member
+	tarball   listing.Span // the address in it, with its quotes
+	published listing.Span // "1.0.0":"2020-…", the member of "time"; empty when there is none
+	runs      [2]uint32    // the range of document.runs that the abbreviated form keeps
+	flags     flags
+}
+
+type flags uint8
+
+const (
+	flagScripts flags = 1 << iota
+	flagDeprecated
+)
+
+// member is one member of the top-level object.
+type member struct {
+	kind  topKind
+	span  listing.Span // key and value
+	value uint32       // start of the value
+}
+
+type topKind uint8
+
+const (
+	topOther topKind = iota
+	topName
+	topVersions
+	topTime
+	topTags
+	topModified
+	topHidden // bookkeeping of a registry that names its own upstreams; never served
+)
+
+// tag is one dist-tag.
+type tag struct {
+	key     string // as spelled in the text, with quotes
+	name    string
+	version string
+}
+
+// stamp is the time of the last change of the package, as spelled and as understood.
+type stamp struct {
+	raw string // with quotes; empty when the document gives none
+	at  time.Time
+}
+
+// Versions implements [registry.Document].
+func (d *document) Versions() []registry.Version { return d.versions }
+
+// Lookup implements [registry.Document].
+func (d *document) Lookup(version string) int {
+	return d.names.Lookup(version, func(i int) string { return d.versions[i].Version })
+}
+
+// Dropped implements [registry.Document].
+func (d *document) Dropped() int { return d.dropped }
+
+// Cost implements [registry.Document]: the text, the index and the facts.
+func (d *document) Cost() int64 {
+	perVersion := reflect.TypeFor[registry.Version]().Size() + reflect.TypeFor[registry.Artifact]().Size() +
+		reflect.TypeFor[entry]().Size() + 4 // and its place in the order
+	cost := int64(len(d.text)) + d.names.Cost() + int64(perVersion)*int64(len(d.versions)) + 8*int64(cap(d.runs)) +
+		64*int64(len(d.top)+2*len(d.tags)) + int64(reflect.TypeFor[document]().Size())
+	for i := range d.versions {
+		for _, a := range d.versions[i].Artifacts {
+			cost += int64(len(a.File))
+			for _, g := range a.Digests {
+				cost += int64(reflect.TypeFor[registry.Digest]().Size()) + int64(len(g.Sum))
+			}
+		}
+	}
+	return cost
+}
+
+// Tag returns the version that a dist-tag of the document points to, as the upstream gave it: whether that version is servable is
+// not looked at. See [ResolveTag] for what a view says.
+func Tag(doc registry.Document, name string) (version string, ok bool) {
+	d, isNPM := doc.(*document)
+	if !isNPM {
+		return "", false
+	}
+	i, ok := d.tagIndex[name]
+	if !ok {
+		return "", false
+	}
+	return d.tags[i].version, true
+}

@@ -1,0 +1,131 @@
+package npm
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/ecluse-gate/ecluse/internal/registry"
+)
+
+// RouteKind says what a request path below the mount asks for.
+type RouteKind uint8
+
+// The kinds of routes. The zero value is RouteUnknown.
+const (
+	// RouteUnknown is a well-formed path that the protocol does not have.
+	RouteUnknown RouteKind = iota
+	// RouteListing is a package's document, "/name".
+	RouteListing
+	// RouteVersion is one version's object, "/name/1.0.0" or "/name/tag"; Version holds the version or tag.
+	RouteVersion
+	// RouteArtifact is a file, "/name/-/name-1.0.0.tgz"; File holds its name and Version the version in it.
+	RouteArtifact
+	// RoutePing is "/-/ping".
+	RoutePing
+	// RouteSearch is "/-/v1/search" and its predecessor "/-/all".
+	RouteSearch
+	// RouteAudit is one of the security audit endpoints.
+	RouteAudit
+	// RouteService is any other endpoint below "/-/" (login, tokens, dist-tags, hooks).
+	RouteService
+)
+
+// Route is a parsed request path. Fields that the kind does not name are empty.
+type Route struct {
+	Kind    RouteKind
+	Package registry.Package
+	// File is the artifact's name, decoded.
+	File string
+	// Version is a version, or for RouteVersion also a tag, decoded.
+	Version string
+}
+
+// ErrPath is wrapped by the errors of ParsePath; the answer to such a request is 404.
+var ErrPath = errors.New("not a path of the npm registry protocol")
+
+// maxPath bounds an escaped path: name, file name and every byte escaped.
+const maxPath = 4096
+
+// ParsePath reads the escaped request path below the mount ([net/url.URL.EscapedPath]). The path is split on its literal slashes and
+// each segment is decoded exactly once, so "/@scope%2fname", "/@scope%2Fname", "/@scope/name" and "/%40scope%2fname" are one package,
+// and "/@scope%252fname" is none. An error means that the path is malformed or names something impossible (bad escapes, traversal,
+// invalid names); a mere unknown shape is RouteUnknown.
+func ParsePath(escaped string) (Route, error) {
+	segments, err := decode(escaped)
+	if err != nil {
+		return Route{}, err
+	}
+	if segments[0] == "-" && len(segments) > 1 {
+		return Route{Kind: service(segments[1:])}, nil
+	}
+	name, rest := segments[0], segments[1:]
+	if strings.HasPrefix(name, "@") && !strings.Contains(name, "/") {
+		if len(rest) == 0 {
+			return Route{}, nil // "/@scope" alone
+		}
+		name, rest = name+"/"+rest[0], rest[1:]
+	}
+	if name, err = ParseName(name); err != nil {
+		return Route{}, fmt.Errorf("%w: %v", ErrPath, err)
+	}
+	route := Route{Package: registry.Package{Ecosystem: Ecosystem, Name: name}}
+	switch {
+	case len(rest) == 0:
+		route.Kind = RouteListing
+	case len(rest) == 1 && rest[0] != "-":
+		if len(rest[0]) > maxVersion || !plain(strings.ReplaceAll(rest[0], "+", "-")) {
+			return Route{}, fmt.Errorf("%w: %.64q is neither a version nor a tag", ErrPath, rest[0])
+		}
+		route.Kind, route.Version = RouteVersion, rest[0]
+	case len(rest) == 2 && rest[0] == "-":
+		version, ok := VersionOfFile(name, rest[1])
+		if !ok {
+			return Route{}, fmt.Errorf("%w: %.64q is not the name of an artifact of %s", ErrPath, rest[1], name)
+		}
+		route.Kind, route.File, route.Version = RouteArtifact, rest[1], version
+	default:
+		return Route{}, nil
+	}
+	return route, nil
+}
+
+// decode splits an escaped path and decodes its segments. Only the first segment may hold an encoded slash (a scoped name); one
+// trailing slash is ignored.
+func decode(escaped string) ([]string, error) {
+	if len(escaped) > maxPath {
+		return nil, fmt.Errorf("%w: longer than %d bytes", ErrPath, maxPath)
+	}
+	trimmed, ok := strings.CutPrefix(escaped, "/")
+	if !ok {
+		return nil, fmt.Errorf("%w: no leading slash", ErrPath)
+	}
+	segments := strings.Split(strings.TrimSuffix(trimmed, "/"), "/")
+	for i, raw := range segments {
+		segment, err := url.PathUnescape(raw)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("%w: bad percent-encoding in %.64q", ErrPath, raw)
+		case segment == "", segment == ".", segment == "..":
+			return nil, fmt.Errorf("%w: empty or relative segment", ErrPath)
+		case i > 0 && strings.Contains(segment, "/"):
+			return nil, fmt.Errorf("%w: encoded slash in %.64q", ErrPath, raw)
+		}
+		segments[i] = segment
+	}
+	return segments, nil
+}
+
+// service tells the endpoints below "/-/" apart.
+func service(segments []string) RouteKind {
+	switch path := strings.Join(segments, "/"); {
+	case path == "ping":
+		return RoutePing
+	case path == "v1/search", path == "all", strings.HasPrefix(path, "all/"):
+		return RouteSearch
+	case strings.HasPrefix(path, "npm/v1/security/"):
+		return RouteAudit
+	}
+	return RouteService
+}

@@ -1,0 +1,196 @@
+package npm
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/ecluse-gate/ecluse/internal/listing"
+	"github.com/ecluse-gate/ecluse/internal/registry"
+)
+
+// Render assembles one representation of a listing from scanned documents.
+//
+// Versions keep their document's order, those of later parts follow. A version belongs to the first part that holds it, also when that
+// part's Keep withholds it: a version that was refused there is not taken from elsewhere. Every "tarball" points below v.Base; "time"
+// has the served versions only, with created and modified; a dist-tag comes from the first part whose tag points to a served version,
+// and "latest" falls to the best served one (see [ResolveTag]). Everything else is the first part's, byte for byte.
+func Render(v registry.View) (registry.Rendering, error) {
+	view, err := newView(v)
+	if err != nil {
+		return registry.Rendering{}, err
+	}
+	r := registry.Rendering{Versions: len(view.picks), Divergent: view.divergent}
+	switch v.Form {
+	case FormFull:
+		r.ContentType, r.Body = typeFull, listing.Assemble(view.full)
+	case FormAbbreviated:
+		r.ContentType, r.Body = typeAbbreviated, listing.Assemble(view.abbreviated)
+	default:
+		return registry.Rendering{}, fmt.Errorf("npm has no listing form %q", v.Form)
+	}
+	return r, nil
+}
+
+// RenderVersion renders the object of version i of a document, with its tarball below base.
+func RenderVersion(doc registry.Document, i int, base string) ([]byte, error) {
+	d, ok := doc.(*document)
+	if !ok {
+		return nil, errForeign
+	}
+	if i < 0 || i >= len(d.entries) {
+		return nil, fmt.Errorf("version %d of %d does not exist", i, len(d.entries))
+	}
+	links := newLinks(base, d.name)
+	return listing.Assemble(func(s *listing.Splicer) {
+		e := &d.entries[i]
+		d.copyVersion(s, listing.Span{Start: e.value, End: e.member.End}, i, links)
+	}), nil
+}
+
+var (
+	errForeign = errors.New("not a document of npm.Scan")
+	errParts   = errors.New("a view without documents")
+)
+
+// links are the beginnings of the addresses of a package's artifacts, JSON-escaped.
+type links struct{ prefix string }
+
+func newLinks(mount, name string) links {
+	quoted, _ := json.Marshal(mount + artifactDir(name) + base(name) + "-") // strings cannot fail
+	return links{prefix: string(quoted[:len(quoted)-1])}
+}
+
+// copyVersion adds a piece of a version, which may hold its tarball's address, with that address replaced.
+func (d *document) copyVersion(s *listing.Splicer, piece listing.Span, i int, l links) {
+	hole := d.entries[i].tarball
+	if hole.Start < piece.Start || hole.End > piece.End {
+		s.Add(piece.Of(d.text))
+		return
+	}
+	s.Add(d.text[piece.Start:hole.Start])
+	s.Add(l.prefix)
+	s.Add(d.versions[i].Version)
+	s.Add(`.tgz"`)
+	s.Add(d.text[hole.End:piece.End])
+}
+
+// full adds the whole document.
+func (w *view) full(s *listing.Splicer) {
+	d := w.parts[0]
+	var seen [topHidden + 1]bool
+	s.Add("{")
+	list := s.List()
+	for _, m := range d.top {
+		seen[m.kind] = true
+		if m.kind == topHidden {
+			continue
+		}
+		list.Item()
+		switch m.kind {
+		case topVersions, topTime, topTags:
+			s.Add(d.text[m.span.Start:m.value])
+			w.value(s, m.kind)
+		default:
+			s.Add(m.span.Of(d.text))
+		}
+	}
+	for _, m := range [...]struct {
+		kind topKind
+		key  string
+		due  bool
+	}{{topTags, `"dist-tags":`, true}, {topTime, `"time":`, w.timed()}, {topVersions, `"versions":`, true}} {
+		if m.due && !seen[m.kind] {
+			list.Item()
+			s.Add(m.key)
+			w.value(s, m.kind)
+		}
+	}
+	s.Add("}")
+}
+
+// value adds the value of one of the members that are written anew.
+func (w *view) value(s *listing.Splicer, kind topKind) {
+	s.Add("{")
+	list := s.List()
+	switch kind {
+	case topVersions:
+		for _, p := range w.picks {
+			list.Item()
+			d := w.parts[p.part]
+			d.copyVersion(s, d.entries[p.i].member, int(p.i), w.links)
+		}
+	case topTime:
+		w.times(s, &list)
+	case topTags:
+		for _, t := range w.tags {
+			list.Item()
+			s.Add(t.key)
+			s.Add(`:"`)
+			s.Add(t.version)
+			s.Add(`"`)
+		}
+	}
+	s.Add("}")
+}
+
+// times adds the members of "time": the first part's own and those of the served versions.
+func (w *view) times(s *listing.Splicer, list *listing.List) {
+	for _, stay := range w.stamps {
+		list.Item()
+		s.Add(stay)
+	}
+	if w.changed.raw != "" {
+		list.Item()
+		s.Add(`"modified":`)
+		s.Add(w.changed.raw)
+	}
+	for _, p := range w.picks {
+		d := w.parts[p.part]
+		if e := &d.entries[p.i]; !e.published.Empty() {
+			list.Item()
+			s.Add(e.published.Of(d.text))
+		}
+	}
+}
+
+// abbreviated adds the abbreviated form.
+func (w *view) abbreviated(s *listing.Splicer) {
+	d := w.parts[0]
+	s.Add("{")
+	for _, m := range d.top {
+		if m.kind == topName {
+			s.Add(m.span.Of(d.text))
+		}
+	}
+	s.Add(`,"dist-tags":`)
+	w.value(s, topTags)
+	if w.changed.raw != "" {
+		s.Add(`,"modified":`)
+		s.Add(w.changed.raw)
+	}
+	s.Add(`,"versions":{`)
+	list := s.List()
+	for _, p := range w.picks {
+		list.Item()
+		w.parts[p.part].abbreviate(s, int(p.i), w.links)
+	}
+	s.Add("}}")
+}
+
+// abbreviate adds a version with the members of the abbreviated form only.
+func (d *document) abbreviate(s *listing.Splicer, i int, l links) {
+	e := &d.entries[i]
+	s.Add(d.text[e.member.Start:e.value])
+	s.Add("{")
+	list := s.List()
+	for _, run := range d.runs[e.runs[0]:e.runs[1]] {
+		list.Item()
+		d.copyVersion(s, run, i, l)
+	}
+	if e.flags&flagScripts != 0 {
+		list.Item()
+		s.Add(`"hasInstallScript":true`)
+	}
+	s.Add("}")
+}

@@ -1,0 +1,171 @@
+package npm
+
+import (
+	"slices"
+
+	"github.com/Masterminds/semver/v3"
+
+	"github.com/ecluse-gate/ecluse/internal/registry"
+)
+
+// view is a registry.View with its decisions taken.
+type view struct {
+	parts     []*document
+	keep      [][]bool
+	picks     []pick
+	divergent int
+	tags      []tag    // what "dist-tags" says
+	stamps    []string // members of "time" that are not versions
+	changed   stamp    // the latest of the parts'
+	links     links
+}
+
+// pick is a version that is served.
+type pick struct{ part, i int32 }
+
+func newView(v registry.View) (*view, error) {
+	if len(v.Parts) == 0 {
+		return nil, errParts
+	}
+	w := &view{links: newLinks(v.Base, v.Package.Name)}
+	n := 0
+	for _, p := range v.Parts {
+		d, ok := p.Document.(*document)
+		if !ok {
+			return nil, errForeign
+		}
+		w.parts, w.keep = append(w.parts, d), append(w.keep, p.Keep)
+		n += len(d.versions)
+	}
+	w.picks = make([]pick, 0, n)
+	for part, d := range w.parts {
+		for i := range d.versions {
+			if !w.shadowed(part, i) && w.kept(part, i) {
+				w.picks = append(w.picks, pick{int32(part), int32(i)})
+			}
+		}
+		if d.changed.raw != "" && (w.changed.raw == "" || d.changed.at.After(w.changed.at)) {
+			w.changed = d.changed
+		}
+	}
+	w.resolveStamps()
+	w.resolveTags()
+	return w, nil
+}
+
+func (w *view) kept(part, i int) bool { return i < len(w.keep[part]) && w.keep[part][i] }
+
+// shadowed reports whether an earlier part holds the version, and counts disagreement about its bytes.
+func (w *view) shadowed(part, i int) bool {
+	for _, d := range w.parts[:part] {
+		if j := d.Lookup(w.parts[part].versions[i].Version); j >= 0 {
+			if differ(d.versions[j].Artifacts, w.parts[part].versions[i].Artifacts) {
+				w.divergent++
+			}
+			return true
+		}
+	}
+	return false
+}
+
+// differ reports whether two artifacts have different digests of one algorithm.
+func differ(a, b []registry.Artifact) bool {
+	for _, x := range a[0].Digests {
+		for _, y := range b[0].Digests {
+			if x.Algorithm == y.Algorithm {
+				return !slices.Equal(x.Sum, y.Sum)
+			}
+		}
+	}
+	return false
+}
+
+// find returns the served version of that spelling.
+func (w *view) find(version string) (part, i int, ok bool) {
+	for part, d := range w.parts {
+		if i := d.Lookup(version); i >= 0 {
+			return part, i, w.kept(part, i)
+		}
+	}
+	return 0, 0, false
+}
+
+// resolveStamps takes created and its like from the first part that has them, and modified from the part that changed last: a
+// client that trusts it ("nothing here is younger than this") must not be misled about the later parts' versions.
+func (w *view) resolveStamps() {
+	for _, d := range w.parts {
+		for _, m := range d.stamps {
+			w.stamps = append(w.stamps, m.Of(d.text))
+		}
+		if len(d.stamps) > 0 {
+			break
+		}
+	}
+}
+
+// timed reports whether there is anything to say in "time".
+func (w *view) timed() bool {
+	return len(w.stamps) > 0 || slices.ContainsFunc(w.picks, func(p pick) bool {
+		return !w.parts[p.part].entries[p.i].published.Empty()
+	})
+}
+
+// resolveTags decides the dist-tags. A tag is the first part's in which it points to a served version; otherwise it is dropped, but
+// for latest, which falls back.
+func (w *view) resolveTags() {
+	done := make(map[string]bool)
+	for _, d := range w.parts {
+		for _, t := range d.tags {
+			if done[t.name] {
+				continue
+			}
+			if _, _, ok := w.find(t.version); ok {
+				w.tags = append(w.tags, t)
+				done[t.name] = true
+			}
+		}
+	}
+	if done["latest"] {
+		return
+	}
+	if version := w.fallback(); version != "" {
+		w.tags = append(w.tags, tag{key: `"latest"`, name: "latest", version: version})
+	}
+}
+
+// fallback is the version that latest falls to: of the served ones preferably not newer than what the first part with an opinion
+// calls latest, preferably stable, preferably not deprecated, and of those the highest.
+func (w *view) fallback() string {
+	var ceiling *semver.Version
+	for _, d := range w.parts {
+		if i, ok := d.tagIndex["latest"]; ok {
+			ceiling, _ = semver.StrictNewVersion(d.tags[i].version)
+			break
+		}
+	}
+	var best candidate
+	for part, d := range w.parts {
+		c := d.fallback(ceiling, func(i int) bool {
+			p, _, ok := w.find(d.versions[i].Version)
+			return ok && p == part
+		})
+		if c.version != "" && c.better(best) {
+			best = c
+		}
+	}
+	return best.version
+}
+
+// ResolveTag returns the part and the index of the version that a dist-tag of the view points to, as its rendering says it.
+func ResolveTag(v registry.View, name string) (part, i int, ok bool) {
+	w, err := newView(v)
+	if err != nil {
+		return 0, 0, false
+	}
+	for _, t := range w.tags {
+		if t.name == name {
+			return w.find(t.version)
+		}
+	}
+	return 0, 0, false
+}
