@@ -1,0 +1,245 @@
+package config
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"net"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ecluse-gate/ecluse/cooldown"
+	"github.com/ecluse-gate/ecluse/internal/policy"
+)
+
+// refuseUnknown reports every key that no setting has.
+func (l *loader) refuseUnknown() {
+	known, groups := map[string]bool{}, map[string]bool{"rules": true}
+	var names []string
+	for _, k := range keys() {
+		known[k.path] = true
+		names = append(names, k.path)
+		for i, c := range k.path {
+			if c == '.' {
+				groups[k.path[:i]] = true
+			}
+		}
+	}
+	for group := range groups {
+		names = append(names, group)
+	}
+	for _, y := range l.layers {
+		for _, path := range sortedPaths(y) {
+			v := y[path]
+			switch {
+			case known[path]:
+			case groups[path]:
+				if !v.null {
+					l.problems.add(path, v, "is a group of settings, not a value")
+				}
+			case strings.HasPrefix(path, rulesPrefix):
+				l.refuseUnknownRuleKey(path, v)
+			default:
+				l.problems.add(path, v, "unknown key%s", didYouMean(path, names))
+			}
+		}
+	}
+}
+
+func (l *loader) refuseUnknownRuleKey(path string, v value) {
+	name, field, below := strings.Cut(strings.TrimPrefix(path, rulesPrefix), ".")
+	switch {
+	case strings.ContainsFunc(name, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '_'
+	}):
+		l.problems.add(path, v, "a rule's name is made of a-z, 0-9, - and _")
+	case !below:
+		l.problems.add(path, v, "a rule is a group of settings: %s: {type: …}", name)
+	case !slices.Contains(ruleFields(), field):
+		l.problems.add(path, v, "unknown key%s", didYouMean(field, ruleFields()))
+	}
+}
+
+func sortedPaths(y layer) []string {
+	paths := make([]string, 0, len(y))
+	for path := range y {
+		paths = append(paths, path)
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+// askNPM fills the npm upstream from npm's own configuration when no layer names one.
+func (l *loader) askNPM(ctx context.Context) {
+	if l.cfg.Mounts.NPM.Public != nil || l.failed[npmPublic] {
+		return
+	}
+	const advice = "set it, or give --npm URL"
+	v := value{layer: FromNPM}
+	if l.opts.NPMRegistry == nil {
+		l.fail(npmPublic, v, "not set; %s", advice)
+		return
+	}
+	text, err := l.opts.NPMRegistry(ctx)
+	if err != nil {
+		l.fail(npmPublic, v, "not set, and npm on this machine did not name its registry (%v); %s", err, advice)
+		return
+	}
+	v.scalar = strings.TrimSpace(text)
+	u, err := parseURL(v.scalar)
+	if err != nil {
+		l.fail(npmPublic, v, "not set, and what npm on this machine is configured with is of no use: %v; %s", err, advice)
+		return
+	}
+	l.cfg.Mounts.NPM.Public = u
+	for i := range l.cfg.settings {
+		if l.cfg.settings[i].Key == npmPublic {
+			l.cfg.settings[i] = v.setting(npmPublic)
+		}
+	}
+}
+
+// checkWhole looks for what is wrong between settings whose own values are right.
+func (l *loader) checkWhole() {
+	l.checkPlainHTTP()
+	l.checkAddresses()
+	c := l.cfg
+	if pub, priv := c.Mounts.NPM.Public, c.Mounts.NPM.Private; pub != nil && priv != nil && sameUpstream(pub, priv) {
+		v, _ := l.strongest(npmPrivate)
+		l.problems.add(npmPrivate, v, "is the same as %s: the callers' credentials would go to the public upstream", npmPublic)
+	}
+	if !slices.ContainsFunc(c.Rules, func(r policy.Spec) bool { return r.Type != policy.DenyByIdentity }) {
+		c.warn("rules: no rule admits anything, so every public version will be refused")
+	}
+}
+
+func (c *Config) warn(text string) { c.Warnings = append(c.Warnings, text) }
+
+// checkPlainHTTP allows plain http to loopback addresses and to what egress.allowHTTP names.
+func (l *loader) checkPlainHTTP() {
+	v, _ := l.strongest("egress.allowHTTP")
+	var allowed []string
+	for _, text := range l.cfg.Egress.AllowHTTP {
+		a, err := cooldown.ParseAuthority(text, 80)
+		if err != nil || strings.ContainsAny(text, "/@?#") {
+			l.problems.add("egress.allowHTTP", v, "%s: write host or host:port", quote(text))
+			continue
+		}
+		allowed = append(allowed, a.String())
+	}
+	l.cfg.Egress.AllowHTTP = allowed
+	for path, u := range map[string]*url.URL{npmPublic: l.cfg.Mounts.NPM.Public, npmPrivate: l.cfg.Mounts.NPM.Private} {
+		if u == nil || u.Scheme != "http" {
+			continue
+		}
+		a, err := cooldown.AuthorityOf(u)
+		if err != nil || loopback(a.Host) || slices.Contains(allowed, a.String()) {
+			continue
+		}
+		v, _ := l.strongest(path)
+		l.problems.add(path, v, "plain http is accepted for loopback addresses only; use https, or name %s in egress.allowHTTP", a)
+	}
+}
+
+func loopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || strings.HasSuffix(host, ".localhost") || err == nil && ip.IsLoopback()
+}
+
+// checkAddresses refuses listeners that collide and upstreams that are the gate itself.
+func (l *loader) checkAddresses() {
+	c := l.cfg
+	if l.failed["listen"] || l.failed["admin"] {
+		return
+	}
+	host, port, _ := net.SplitHostPort(c.Listen)
+	adminHost, adminPort, _ := net.SplitHostPort(c.Admin)
+	if c.Admin != "" && port != "0" && port == adminPort && (host == adminHost || wildcard(host) || wildcard(adminHost)) {
+		v, _ := l.strongest("admin")
+		l.problems.add("admin", v, "collides with listen: %s and %s cannot both be served", c.Admin, c.Listen)
+	}
+	if wildcard(host) && c.PublicURL == nil && !l.failed["publicURL"] {
+		c.warn("publicURL: not set while listen is " + c.Listen + ", which clients elsewhere cannot use: links in listings will point there")
+	}
+	for path, u := range map[string]*url.URL{npmPublic: c.Mounts.NPM.Public, npmPrivate: c.Mounts.NPM.Private} {
+		if u == nil {
+			continue
+		}
+		a, err := cooldown.AuthorityOf(u)
+		self := err == nil && strconv.Itoa(int(a.Port)) == port && (a.Host == host || loopback(a.Host) && (wildcard(host) || loopback(host)))
+		if self || c.PublicURL != nil && sameAuthority(c.PublicURL, u) {
+			v, _ := l.strongest(path)
+			l.problems.add(path, v, "points at the gate itself (%s)", a)
+		}
+	}
+}
+
+func wildcard(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "" || err == nil && ip.IsUnspecified()
+}
+
+func sameAuthority(a, b *url.URL) bool {
+	x, errX := cooldown.AuthorityOf(a)
+	y, errY := cooldown.AuthorityOf(b)
+	return errX == nil && errY == nil && x == y
+}
+
+func sameUpstream(a, b *url.URL) bool {
+	return sameAuthority(a, b) && strings.TrimRight(a.EscapedPath(), "/") == strings.TrimRight(b.EscapedPath(), "/")
+}
+
+// readSecrets reads the files that settings name, as a start would.
+func (l *loader) readSecrets() {
+	if data, v := l.readNamed("auth.tokensFile", l.cfg.Auth.TokensFile); data != nil {
+		l.cfg.Auth.Tokens = l.parseTokens(data, v)
+	}
+	if data, v := l.readNamed("egress.caFile", l.cfg.Egress.CAFile); data != nil {
+		if err := checkPEM(data); err != nil {
+			l.problems.add("egress.caFile", v, "%s: %v", l.cfg.Egress.CAFile, err)
+		}
+		l.cfg.Egress.CAPem = data
+	}
+}
+
+func (l *loader) readNamed(path, name string) ([]byte, value) {
+	v, _ := l.strongest(path)
+	if name == "" || l.failed[path] {
+		return nil, v
+	}
+	data, err := l.opts.ReadFile(name)
+	switch {
+	case err != nil:
+		l.problems.add(path, v, "cannot be read: %v", err)
+		return nil, v
+	case len(data) > maxFile:
+		l.problems.add(path, v, "%s has %d bytes; at most %d are read", name, len(data), maxFile)
+		return nil, v
+	}
+	return data, v
+}
+
+func checkPEM(data []byte) error {
+	count := 0
+	for {
+		var block *pem.Block
+		if block, data = pem.Decode(data); block == nil {
+			break
+		}
+		if block.Type != "CERTIFICATE" {
+			return problemf("holds a %q; only certificates belong there", block.Type)
+		}
+		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
+			return problemf("certificate %d: %v", count+1, err)
+		}
+		count++
+	}
+	if count == 0 || len(bytes.TrimSpace(data)) > 0 {
+		return problemf("holds something that is not a PEM certificate")
+	}
+	return nil
+}

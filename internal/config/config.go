@@ -1,0 +1,140 @@
+// Package config is the configuration of the gate: its layers (defaults, file, environment, flags), its defaults, and
+// every problem in one report. It starts nothing and opens no connection; what it cannot know it is told through Options.
+package config
+
+import (
+	"context"
+	"net/url"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/ecluse-gate/ecluse/internal/policy"
+)
+
+// Config is a whole and checked configuration. Its fields are the keys of the file, with their units in the types.
+type Config struct {
+	Listen    string   // host:port of the gate; port 0 picks a free one
+	PublicURL *url.URL // where clients reach the gate; nil: derived from the address it listens on
+	Admin     string   // host:port of status page, API and metrics; "" turns them off
+	DataDir   string
+	Auth      Auth
+	Mounts    Mounts
+	Rules     []policy.Spec // the enabled rules, by name
+	Cache     Cache
+	Serve     Serve
+	Egress    Egress
+	Log       Log
+	Telemetry Telemetry
+
+	// Warnings are settings that are allowed and probably not meant.
+	Warnings []string
+
+	settings []Setting
+}
+
+// Settings are all settings with the layer that each came from, in the order of the documentation. Secrets are not
+// among them: those stand in files of their own.
+func (c *Config) Settings() []Setting { return slices.Clone(c.settings) }
+
+// Auth says who may use the gate.
+type Auth struct {
+	TokensFile string
+	Tokens     []Token // read from TokensFile; empty = open to all
+}
+
+// Token is one line of the tokens file.
+type Token struct {
+	Name   string
+	Secret Secret
+}
+
+// Mounts are the registries that the gate stands in front of.
+type Mounts struct{ NPM NPM }
+
+// NPM is the npm mount.
+type NPM struct {
+	Public         *url.URL // never nil
+	Private        *url.URL // nil: there is none
+	PrivateFailure PrivateFailure
+}
+
+// PrivateFailure says what a failing private upstream means for a listing (spec R93).
+type PrivateFailure string
+
+// The two ways to take a failing private upstream.
+const (
+	Refuse  PrivateFailure = "refuse"
+	Degrade PrivateFailure = "degrade"
+)
+
+// Cache bounds what is kept of public documents.
+type Cache struct {
+	TTL      time.Duration // how long a public document is served without asking again
+	MaxBytes ByteSize
+	MaxStale time.Duration // how much older a document may get while its upstream cools; 0 = never served stale
+}
+
+// Serve bounds what the gate takes on.
+type Serve struct {
+	MaxInFlight int           // requests at once; 0 = as many as the machine bears
+	Wait        time.Duration // how long a request may wait for its turn
+	Hold        time.Duration // how long a request may wait for the end of a cooldown; 0 = not at all
+	Drain       time.Duration // how long a stopping gate lets requests finish
+	HelpMessage string        // added to every refusal: where a person finds help
+}
+
+// Egress guards the way out.
+type Egress struct {
+	CAFile    string   // PEM certificates trusted beside the system's
+	CAPem     []byte   // the content of CAFile, checked
+	AllowHTTP []string // host:port that may be spoken to in plain http, in canonical form
+}
+
+// Log shapes the log.
+type Log struct {
+	Format string // auto, json or text
+	Level  string // debug, info, warn or error
+}
+
+// Telemetry says where traces go.
+type Telemetry struct {
+	OTLP *url.URL // nil: nowhere
+}
+
+// Options are the layers above the defaults, and what Load may ask.
+type Options struct {
+	File    string            // path of the YAML file; "" = none
+	Environ []string          // "KEY=value" lines; only ECLUSE_ variables are looked at
+	Flags   map[string]string // by key path, only those given
+	// ReadFile reads the configuration file and the files it names; nil means os.ReadFile.
+	ReadFile func(string) ([]byte, error)
+	// NPMRegistry is asked for the npm upstream when no layer names one. nil makes a missing one a problem.
+	NPMRegistry func(context.Context) (string, error)
+}
+
+// Load merges the layers and checks the outcome whole. The error, if any, is *Problems and lists everything that is
+// wrong. Settings of the returned Config are available even then, for a report; nothing else of it may be used.
+func Load(ctx context.Context, o Options) (*Config, error) {
+	if o.ReadFile == nil {
+		o.ReadFile = os.ReadFile
+	}
+	l := &loader{opts: o, problems: &Problems{File: o.File}, cfg: &Config{}}
+	l.readLayers()
+	l.readKeys()
+	l.readRules()
+	l.refuseUnknown()
+	l.askNPM(ctx)
+	l.checkWhole()
+	l.readSecrets()
+	return l.cfg, l.problems.orNil()
+}
+
+// loader carries one Load from step to step.
+type loader struct {
+	opts     Options
+	layers   []layer // from the weakest to the strongest
+	cfg      *Config
+	problems *Problems
+	failed   map[string]bool // keys whose own value is wrong: what follows from it is not reported again
+}

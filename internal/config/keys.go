@@ -1,0 +1,103 @@
+package config
+
+import (
+	"slices"
+	"strings"
+)
+
+// key is one setting: where it stands in the file, its default as the file would write it, and where it goes.
+type key struct {
+	path  string
+	def   string
+	into  func(*Config) any // a pointer whose type decides the syntax
+	oneOf []string          // the allowed words, if they are few
+	// notYet names the feature that this version does not have: the key may only say what its default says.
+	notYet string
+}
+
+// Keys that the checks name.
+const (
+	npmPublic  = "mounts.npm.public"
+	npmPrivate = "mounts.npm.private"
+)
+
+// keys is every setting but the rules, in the order in which the documentation and `ecluse check` show them.
+func keys() []key {
+	return []key{
+		{path: "listen", def: "127.0.0.1:4873", into: func(c *Config) any { return (*hostPort)(&c.Listen) }},
+		{path: "publicURL", into: func(c *Config) any { return &c.PublicURL }},
+		{path: "admin", def: "127.0.0.1:4874", into: func(c *Config) any { return (*optionalHostPort)(&c.Admin) }},
+		{path: "dataDir", def: "./ecluse-data", into: func(c *Config) any { return (*required)(&c.DataDir) }},
+		{path: "auth.tokensFile", into: func(c *Config) any { return &c.Auth.TokensFile }},
+		{path: npmPublic, into: func(c *Config) any { return &c.Mounts.NPM.Public }},
+		{path: npmPrivate, into: func(c *Config) any { return &c.Mounts.NPM.Private }},
+		{
+			path: "mounts.npm.privateFailure", def: string(Refuse), oneOf: []string{string(Refuse), string(Degrade)},
+			into: func(c *Config) any { return (*string)(&c.Mounts.NPM.PrivateFailure) },
+		},
+		{path: "cache.ttl", def: "60s", into: func(c *Config) any { return &c.Cache.TTL }},
+		{path: "cache.maxBytes", def: "256MiB", into: func(c *Config) any { return &c.Cache.MaxBytes }},
+		{path: "cache.maxStale", def: "1h", into: func(c *Config) any { return &c.Cache.MaxStale }},
+		{path: "serve.maxInFlight", def: "0", into: func(c *Config) any { return &c.Serve.MaxInFlight }},
+		{path: "serve.wait", def: "1s", into: func(c *Config) any { return &c.Serve.Wait }},
+		{path: "serve.hold", def: "0s", into: func(c *Config) any { return &c.Serve.Hold }},
+		{path: "serve.drain", def: "30s", into: func(c *Config) any { return &c.Serve.Drain }},
+		{path: "serve.helpMessage", into: func(c *Config) any { return (*oneLine)(&c.Serve.HelpMessage) }},
+		{path: "egress.caFile", into: func(c *Config) any { return &c.Egress.CAFile }},
+		{path: "egress.allowHTTP", into: func(c *Config) any { return &c.Egress.AllowHTTP }},
+		{path: "log.format", def: "auto", oneOf: []string{"auto", "json", "text"}, into: func(c *Config) any { return &c.Log.Format }},
+		{
+			path: "log.level", def: "info", oneOf: []string{"debug", "info", "warn", "error"},
+			into: func(c *Config) any { return &c.Log.Level },
+		},
+		{path: "telemetry.otlp", into: func(c *Config) any { return &c.Telemetry.OTLP }},
+
+		{path: "mounts.npm.firstParty", notYet: "first-party names"},
+		{path: "mounts.npm.mirror.url", notYet: "the mirror"},
+		{path: "mounts.npm.mirror.tokenFile", notYet: "the mirror"},
+		{path: "mounts.npm.publish.url", notYet: "publishing"},
+		{path: "mounts.pypi.public", def: "https://pypi.org/simple/", notYet: "the PyPI mount"},
+		{path: "mounts.pypi.files", def: "https://files.pythonhosted.org", notYet: "the PyPI mount"},
+		{path: "mounts.pypi.private", notYet: "the PyPI mount"},
+		{path: "mounts.pypi.firstParty", notYet: "the PyPI mount"},
+		{path: "mounts.pypi.mirror.url", notYet: "the PyPI mount"},
+		{path: "mounts.pypi.mirror.usernameFile", notYet: "the PyPI mount"},
+		{path: "mounts.pypi.mirror.passwordFile", notYet: "the PyPI mount"},
+		{path: "mounts.pypi.publish.url", notYet: "the PyPI mount"},
+		{path: "advisories.source", notYet: "advisories"},
+		{path: "advisories.interval", def: "1h", notYet: "advisories"},
+		{path: "integrity.minPublic", def: "sha256", notYet: "the integrity floor"},
+		{path: "integrity.minTrusted", def: "sha256", notYet: "the integrity floor"},
+		{path: "artifacts.maxBytes", def: "10GiB", notYet: "the artifact store"},
+		{path: "egress.blockedRanges", notYet: "blocked address ranges"},
+		{path: "queue.url", notYet: "the job queue"},
+		{path: "cooldown.shared", notYet: "the shared cooldown"},
+	}
+}
+
+// readKeys parses the strongest value of each key into its place, and notes it for the report.
+func (l *loader) readKeys() {
+	for _, k := range keys() {
+		v := l.value(k)
+		if k.notYet == "" {
+			l.cfg.settings = append(l.cfg.settings, v.setting(k.path))
+		}
+		if err := k.read(l.cfg, v); err != nil {
+			l.fail(k.path, v, "%v", err)
+		}
+	}
+}
+
+func (k key) read(c *Config, v value) error {
+	switch {
+	case v.null:
+		return problemf(`has no value; write "" if empty is meant`)
+	case k.notYet != "" && v.String() != k.def:
+		return problemf("%s: not supported by this version; leave the key out", k.notYet)
+	case k.notYet != "":
+		return nil
+	case len(k.oneOf) > 0 && !slices.Contains(k.oneOf, v.String()):
+		return problemf("%s is not one of %s", quote(v.String()), strings.Join(k.oneOf, ", "))
+	}
+	return parseInto(k.into(c), v)
+}

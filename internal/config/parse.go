@@ -1,0 +1,180 @@
+package config
+
+import (
+	"math"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/ecluse-gate/ecluse/cooldown"
+)
+
+// ByteSize is a number of bytes, written 256MiB (powers of 1024) or 10GB (powers of 1000).
+type ByteSize int64
+
+// Types whose pointers choose a stricter syntax than their plain counterpart.
+type (
+	hostPort         string
+	optionalHostPort string
+	required         string
+	oneLine          string
+)
+
+// parseInto reads v into the place that dst points to.
+func parseInto(dst any, v value) (err error) {
+	if list, ok := dst.(*[]string); ok {
+		*list, err = v.items()
+		return err
+	}
+	if v.isList {
+		return problemf("is one value, not a list")
+	}
+	s := v.scalar
+	switch dst := dst.(type) {
+	case *string:
+		*dst = s
+	case *hostPort:
+		*dst, err = hostPort(s), checkHostPort(s)
+	case *optionalHostPort:
+		if s != "" {
+			err = checkHostPort(s)
+		}
+		*dst = optionalHostPort(s)
+	case *required:
+		if *dst = required(s); strings.TrimSpace(s) == "" {
+			err = problemf("must not be empty")
+		}
+	case *oneLine:
+		if *dst = oneLine(s); strings.ContainsFunc(s, unicode.IsControl) || len(s) > 1000 {
+			err = problemf("must be one line of at most 1000 bytes, without control characters")
+		}
+	case *int:
+		*dst, err = parseCount(s)
+	case *time.Duration:
+		*dst, err = parseDuration(s)
+	case *ByteSize:
+		*dst, err = parseBytes(s)
+	case **url.URL:
+		if s != "" {
+			*dst, err = parseURL(s)
+		}
+	default:
+		panic("config: a key of an unknown type")
+	}
+	return err
+}
+
+// items is a list from the file, or the comma-separated text of another layer.
+func (v value) items() ([]string, error) {
+	if v.isList {
+		return v.list, nil
+	}
+	if v.layer == FromFile {
+		return nil, problemf("must be a list: [a, b]")
+	}
+	var out []string
+	for item := range strings.SplitSeq(v.scalar, ",") {
+		if item = strings.TrimSpace(item); item != "" {
+			out = append(out, item)
+		}
+	}
+	return out, nil
+}
+
+func parseCount(s string) (int, error) {
+	n, err := strconv.ParseUint(s, 10, 31)
+	if err != nil {
+		return 0, problemf("%s is not a whole number of at least 0", quote(s))
+	}
+	return int(n), nil
+}
+
+// parseDuration reads what Go reads, and whole days as in 7d. Negative durations are refused.
+func parseDuration(s string) (time.Duration, error) {
+	const day = 24 * time.Hour
+	if digits, ok := strings.CutSuffix(s, "d"); ok {
+		n, err := strconv.ParseUint(digits, 10, 32)
+		if err != nil || n > uint64(math.MaxInt64/day) {
+			return 0, problemf("%s is not a duration like 30s, 1h30m or 7d", quote(s))
+		}
+		return time.Duration(n) * day, nil
+	}
+	d, err := time.ParseDuration(s)
+	switch _, number := strconv.ParseFloat(s, 64); {
+	case err != nil && number == nil:
+		return 0, problemf("%s needs a unit, as in %ss", quote(s), s)
+	case err != nil:
+		return 0, problemf("%s is not a duration like 30s, 1h30m or 7d", quote(s))
+	case d < 0 || strings.HasPrefix(s, "+"):
+		return 0, problemf("%s: a duration has no sign", quote(s))
+	}
+	return d, nil
+}
+
+func parseBytes(s string) (ByteSize, error) {
+	units := []struct {
+		suffix string
+		size   int64
+	}{
+		{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40},
+		{"kB", 1e3}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"B", 1}, {"", 1},
+	}
+	for _, u := range units {
+		digits, ok := strings.CutSuffix(s, u.suffix)
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseUint(strings.TrimSpace(digits), 10, 63)
+		if err != nil || n > uint64(math.MaxInt64/u.size) {
+			break
+		}
+		return ByteSize(int64(n) * u.size), nil
+	}
+	return 0, problemf("%s is not a size like 256MiB, 10GB or 4096", quote(s))
+}
+
+// checkHostPort wants an address to listen on. Port 0 is allowed: the system picks one.
+func checkHostPort(s string) error {
+	host, port, err := net.SplitHostPort(s)
+	if err != nil {
+		return problemf("%s is not host:port", quote(s))
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(n, 10) != port {
+		return problemf("%s: the port must be a number from 0 to 65535 without leading zeros", quote(s))
+	}
+	if strings.ContainsFunc(host, func(r rune) bool { return unicode.IsSpace(r) || r == '/' }) {
+		return problemf("%s is not host:port", quote(s))
+	}
+	return nil
+}
+
+// parseURL reads an address of the kind an upstream has. What it refuses is never shown, since it may hold a password.
+func parseURL(s string) (*url.URL, error) {
+	u, err := url.Parse(s)
+	switch {
+	case err != nil:
+		return nil, problemf("not a URL: it must look like https://host/path, with a valid port if any")
+	case u.Scheme != "https" && u.Scheme != "http":
+		return nil, problemf("must begin with https:// or http://")
+	case u.User != nil || strings.Contains(u.Host, "@"):
+		return nil, problemf("must not hold a user name or password")
+	case u.RawQuery != "" || u.ForceQuery:
+		return nil, problemf("must not hold a query (?…)")
+	case u.Fragment != "" || strings.Contains(s, "#"):
+		return nil, problemf("must not hold a fragment (#…)")
+	case u.Host == "" || u.Opaque != "":
+		return nil, problemf("names no host")
+	}
+	if _, err := cooldown.AuthorityOf(u); err != nil {
+		return nil, problemf("not usable as an address: %v", err)
+	}
+	for segment := range strings.SplitSeq(u.Path, "/") {
+		if segment == "." || segment == ".." {
+			return nil, problemf("must not hold the path segment %q", segment)
+		}
+	}
+	return u, nil
+}

@@ -1,0 +1,191 @@
+package config
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ecluse-gate/ecluse/internal/policy"
+)
+
+const rulesPrefix = "rules."
+
+// defaultRules is the weakest layer: a public version must be a week old.
+func defaultRules() layer {
+	return layer{
+		"rules.min-age.type": {scalar: policy.AllowIfOlderThan, layer: FromDefault},
+		"rules.min-age.age":  {scalar: "168h", layer: FromDefault},
+	}
+}
+
+// ruleFields are the keys that a rule may have, whatever its type.
+func ruleFields() []string {
+	return []string{"type", "enabled", "precedence", "ecosystems", "age", "packages"}
+}
+
+// fieldOfType says which type a key belongs to, for the keys that not every type has.
+func fieldOfType(field, typ string) bool {
+	switch field {
+	case "age":
+		return typ == policy.AllowIfOlderThan
+	case "packages":
+		return typ == policy.AllowByIdentity || typ == policy.DenyByIdentity
+	}
+	return true
+}
+
+// rulePaths lists the keys of rules that any layer sets, sorted.
+func (l *loader) rulePaths() []string {
+	set := map[string]bool{}
+	for _, layer := range l.layers {
+		for path := range layer {
+			if strings.HasPrefix(path, rulesPrefix) {
+				set[path] = true
+			}
+		}
+	}
+	var paths []string
+	for path := range set {
+		paths = append(paths, path)
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+// readRules merges the layers rule by rule and keeps the enabled ones. A layer that gives a rule another type starts
+// that rule anew: the keys of the old type would make no sense.
+func (l *loader) readRules() {
+	byName := map[string]map[string]value{}
+	var names []string
+	for _, layer := range l.layers {
+		for _, name := range namesOfRules(layer) {
+			fields := layer.rule(name)
+			old, known := byName[name]
+			if !known {
+				names = append(names, name)
+			}
+			if typ, ok := fields["type"]; !known || ok && typ.scalar != old["type"].scalar {
+				old = map[string]value{}
+			}
+			for f, v := range fields {
+				old[f] = v
+			}
+			byName[name] = old
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		l.readRule(name, byName[name])
+	}
+}
+
+func namesOfRules(layer layer) []string {
+	var names []string
+	for path := range layer {
+		if rest, ok := strings.CutPrefix(path, rulesPrefix); ok {
+			name, _, _ := strings.Cut(rest, ".")
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// rule returns the keys that one layer sets for a rule.
+func (y layer) rule(name string) map[string]value {
+	fields := map[string]value{}
+	for path, v := range y {
+		if field, ok := strings.CutPrefix(path, rulesPrefix+name+"."); ok {
+			fields[field] = v
+		}
+	}
+	return fields
+}
+
+func (l *loader) readRule(name string, fields map[string]value) {
+	at := rulesPrefix + name
+	before := len(l.problems.List)
+	spec := policy.Spec{Name: name, Type: fields["type"].scalar}
+	_, known := policy.DefaultPrecedence(spec.Type)
+	switch {
+	case len(fields) == 0: // rules.NAME without keys below it; refuseUnknown speaks of it
+		return
+	case spec.Type == "":
+		l.problems.add(at, anyOf(fields), "has no type; use %s", strings.Join(ruleTypes(), ", "))
+	case !known:
+		l.problems.add(at+".type", fields["type"], "unknown type %s%s; use %s", quote(spec.Type),
+			didYouMean(spec.Type, ruleTypes()), strings.Join(ruleTypes(), ", "))
+	}
+	enabled := true
+	var order []string
+	for field := range fields {
+		order = append(order, field)
+	}
+	slices.Sort(order)
+	for _, field := range order {
+		v := fields[field]
+		l.cfg.settings = append(l.cfg.settings, v.setting(at+"."+field))
+		if slices.Contains(ruleFields(), field) && known && !fieldOfType(field, spec.Type) {
+			l.problems.add(at+"."+field, v, "a rule of type %s has no such key", spec.Type)
+			continue
+		}
+		if err := readField(field, v, &spec, &enabled); err != nil {
+			l.problems.add(at+"."+field, v, "%v", err)
+		}
+	}
+	if _, hasAge := fields["age"]; spec.Type == policy.AllowIfOlderThan && !hasAge {
+		l.problems.add(at, fields["type"], "%s needs an age, as in age: 168h", spec.Type)
+	}
+	if len(l.problems.List) > before {
+		return
+	}
+	if _, err := policy.New([]policy.Spec{spec}); err != nil {
+		l.problems.add(at, anyOf(fields), "%v", err)
+	} else if enabled {
+		l.cfg.Rules = append(l.cfg.Rules, spec)
+	}
+}
+
+func readField(field string, v value, spec *policy.Spec, enabled *bool) (err error) {
+	if v.null {
+		return problemf("has no value")
+	}
+	switch field {
+	case "enabled":
+		if *enabled, err = strconv.ParseBool(v.scalar); err != nil || v.isList || len(v.scalar) < 4 {
+			return problemf("must be true or false")
+		}
+	case "precedence":
+		if err = parseInto(&spec.Precedence, v); err == nil && spec.Precedence == 0 {
+			return problemf("must be at least 1; the highest decides first")
+		}
+	case "ecosystems":
+		if spec.Ecosystems, err = v.items(); err == nil {
+			for _, e := range spec.Ecosystems {
+				if e != "npm" && e != "pypi" {
+					return problemf("%s is no ecosystem; use npm or pypi", quote(e))
+				}
+			}
+		}
+	case "age":
+		return parseInto(&spec.Age, v)
+	case "packages":
+		spec.Packages, err = v.items()
+	}
+	return err
+}
+
+func ruleTypes() []string {
+	return []string{policy.AllowIfOlderThan, policy.AllowByIdentity, policy.DenyByIdentity}
+}
+
+// anyOf picks the value that stands first in the file, to say where a rule is.
+func anyOf(fields map[string]value) value {
+	var first value
+	for _, v := range fields {
+		if first.layer == "" || v.line > 0 && (first.line == 0 || v.line < first.line) {
+			first = v
+		}
+	}
+	return first
+}
