@@ -1,0 +1,198 @@
+package journal
+
+import (
+	"fmt"
+	"slices"
+)
+
+// faults checks the entries against each other: numbering, chain, and every reference from one to another (S113, S115).
+func (r *Record) faults() []*Error {
+	var all []*Error
+	for _, check := range []func() []*Error{r.numbering, r.chain, r.attempts, r.closings, r.nonces, r.marker} {
+		all = append(all, check()...)
+	}
+	return all
+}
+
+func (r *Record) invalid(entry, field, why string) *Error {
+	return r.layout.fault(CodeInvalid, entry, field, "%s", why)
+}
+
+// numbering finds gaps in dense series.
+func (r *Record) numbering() (all []*Error) {
+	for _, t := range r.layout.Types {
+		if !t.Dense || t.Max == 0 {
+			continue
+		}
+		for i, e := range r.Entries(t.Name) {
+			if e.Number != i {
+				all = append(all, r.invalid(e.Name, "", "there is a gap in the numbering before it"))
+				break
+			}
+		}
+	}
+	return all
+}
+
+// chain follows the restrictions from the first to the last.
+func (r *Record) chain() (all []*Error) {
+	var previous *string
+	for i, e := range r.events {
+		switch {
+		case e.Number != i:
+			return append(all, r.invalid(e.Name, "", "there is a gap in the numbering before it"))
+		case (e.Previous == nil) != (previous == nil), previous != nil && *e.Previous != *previous:
+			all = append(all, r.invalid(e.Name, "previous", "is not the digest of the restriction before it"))
+		}
+		previous = &r.events[i].Digest
+	}
+	return all
+}
+
+// attempts checks what restrictions say about attempts.
+func (r *Record) attempts() (all []*Error) {
+	named := map[string]string{}
+	for _, e := range r.events {
+		if e.Attempt == nil {
+			continue
+		}
+		entry, ok := r.entries[*e.Attempt]
+		facts := r.facts[*e.Attempt]
+		switch {
+		case !ok || !facts.Open:
+			all = append(all, r.invalid(e.Name, "attempt", "names no attempt of this journal"))
+		case entry.Digest != *e.AttemptDigest:
+			all = append(all, r.invalid(e.Name, "attempt_digest", "is not the digest of the attempt"))
+		case facts.URLDigest != "" && facts.URLDigest != e.URLDigest:
+			all = append(all, r.invalid(e.Name, "url_digest", "is not the address of the attempt"))
+		case named[*e.Attempt] != "":
+			all = append(all, r.invalid(e.Name, "attempt", "is named by another restriction too"))
+		}
+		named[*e.Attempt] = e.Name
+	}
+	return all
+}
+
+// closings checks which entry closes which, and that a throttled one rests on exactly its restriction.
+func (r *Record) closings() (all []*Error) {
+	closedBy := map[string]string{}
+	for _, name := range sorted(r.facts) {
+		f := r.facts[name]
+		if f.Closes == "" {
+			if f.Throttled || f.Event != "" {
+				all = append(all, r.invalid(name, "", "records an answer to no attempt"))
+			}
+			continue
+		}
+		if !r.facts[f.Closes].Open {
+			all = append(all, r.invalid(name, "", "concludes an attempt that is not there"))
+			continue
+		}
+		if closedBy[f.Closes] != "" {
+			all = append(all, r.invalid(name, "", "concludes an attempt that another entry concludes too"))
+		}
+		closedBy[f.Closes] = name
+		if why := r.restrictionFault(f); why != "" {
+			all = append(all, r.invalid(name, "throttle_event", why))
+		}
+	}
+	return all
+}
+
+// restrictionFault compares an entry that closes an attempt with the restriction of that attempt, in both directions.
+func (r *Record) restrictionFault(f Facts) string {
+	of, named := r.EventOf(f.Closes)
+	if f.Event == "" {
+		switch {
+		case named && of.Origin == OriginReview:
+			return "an operator has recorded that this attempt has no result"
+		case named:
+			return "leaves out the restriction that names its attempt"
+		case f.Throttled && r.founding.BackoffVersion != "":
+			return "is missing on a throttled answer"
+		}
+		return ""
+	}
+	switch {
+	case !f.Throttled:
+		return "belongs to a throttled answer only"
+	case !named || of.Digest != f.Event:
+		return "is not the restriction that names its attempt"
+	case deref(of.RequestID) != f.RequestID:
+		return "has another request identifier than the answer"
+	case deref(of.Nonce) != f.Nonce:
+		return "belongs to another request than the answer"
+	}
+	return ""
+}
+
+// nonces makes sure that no request is finished twice. An entry and its restriction share one; a review repeats that of the restriction
+// whose end it states.
+func (r *Record) nonces() (all []*Error) {
+	by := map[string]Event{}
+	for _, e := range r.events {
+		if e.Nonce == nil {
+			continue
+		}
+		first, used := by[*e.Nonce]
+		if used && !(e.Origin == OriginReview && first.Timing.NotBeforeUTC == nil && first.Origin != OriginReview) {
+			all = append(all, r.invalid(e.Name, "nonce", "finishes a request that is finished already"))
+		}
+		by[*e.Nonce] = e
+	}
+	taken := map[string]bool{}
+	for _, name := range sorted(r.facts) {
+		f := r.facts[name]
+		if f.Nonce == "" {
+			continue
+		}
+		if e, ok := by[f.Nonce]; taken[f.Nonce] || ok && !r.shares(f, e) {
+			all = append(all, r.invalid(name, "nonce", "finishes a request that is finished already"))
+		}
+		if !isHex(f.Nonce, 32) {
+			all = append(all, r.invalid(name, "nonce", "must be 32 lower-case hex digits"))
+		}
+		taken[f.Nonce] = true
+	}
+	return all
+}
+
+// shares tells whether an entry may carry the nonce of a restriction: it rests on it, or on the one whose end it states.
+func (r *Record) shares(f Facts, e Event) bool {
+	own, ok := r.Event(f.Event)
+	return ok && same(own.Nonce, e.Nonce)
+}
+
+// marker checks a leftover marker against the restriction that finishes it.
+func (r *Record) marker() []*Error {
+	if r.pending == nil {
+		return nil
+	}
+	for _, e := range r.events {
+		if e.Nonce != nil && *e.Nonce == r.pending.Nonce && (e.Method != r.pending.Method || e.URLDigest != r.pending.URLDigest) {
+			return []*Error{r.invalid(e.Name, "nonce", "finishes a request with another method or address")}
+		}
+	}
+	return nil
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+func sorted[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// String is one line for a person.
+func (e Event) String() string {
+	return fmt.Sprintf("%s: %s %s (%s)", e.Name, e.Method, e.Metadata.Kind, e.Origin)
+}

@@ -1,0 +1,210 @@
+package journal
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// Entry is one file of a journal whose wrapper and integrity have been checked.
+type Entry struct {
+	// Name is the file name, Type the layout's name for its kind ("backoff" for restrictions), Number its number or -1 for a single file.
+	Name   string
+	Type   string
+	Number int
+	// Payload is the payload in canonical form. It must not be changed.
+	Payload json.RawMessage
+	// Digest is the payload's digest, which the file repeats as its integrity.
+	Digest string
+}
+
+// Decode reads the payload into v with [DecodeExact].
+func (e Entry) Decode(v any) error { return DecodeExact(e.Payload, v) }
+
+// wrapper is the outside of every file (spec section 14).
+type wrapper struct {
+	SchemaVersion string          `json:"schema_version"`
+	Kind          string          `json:"kind"`
+	Payload       json.RawMessage `json:"payload"`
+	Integrity     string          `json:"integrity"`
+}
+
+// seal builds an entry and the bytes of its file.
+func (l *Layout) seal(name string, payload any) (Entry, []byte, error) {
+	canonical, err := Canonical(payload)
+	if err != nil {
+		return Entry{}, nil, l.foreign(name, err)
+	}
+	e := Entry{Name: name, Number: -1, Payload: canonical, Digest: DigestBytes(canonical)}
+	data, err := Canonical(wrapper{SchemaVersion, l.Kind, canonical, e.Digest})
+	if err != nil {
+		return Entry{}, nil, l.foreign(name, err)
+	}
+	// What cannot be read back must not be written.
+	if _, err := l.unseal(name, data); err != nil {
+		return Entry{}, nil, err
+	}
+	return e, append(data, '\n'), nil
+}
+
+// unseal reads the bytes of a file.
+func (l *Layout) unseal(name string, data []byte) (Entry, error) {
+	var w wrapper
+	if err := DecodeExact(data, &w); err != nil {
+		return Entry{}, l.foreign(name, err)
+	}
+	switch {
+	case w.SchemaVersion != SchemaVersion:
+		return Entry{}, l.fault(CodeInvalid, name, "schema_version", "must be %q", SchemaVersion)
+	case w.Kind != l.Kind:
+		return Entry{}, l.fault(CodeInvalid, name, "kind", "must be %q", l.Kind)
+	case len(w.Payload) == 0 || w.Payload[0] != '{':
+		return Entry{}, l.fault(CodeInvalid, name, "payload", "must be an object")
+	}
+	canonical, err := Canonical(w.Payload)
+	if err != nil {
+		return Entry{}, l.foreign(name, err)
+	}
+	e := Entry{Name: name, Number: -1, Payload: canonical, Digest: DigestBytes(canonical)}
+	if w.Integrity != e.Digest {
+		return Entry{}, l.fault(CodeInvalid, name, "integrity", "is not the digest of the payload")
+	}
+	return e, nil
+}
+
+// Record is what a journal holds: a verified view in memory. The Record of a [Journal] grows with it; that of [Read] stays as it is.
+type Record struct {
+	layout   *Layout
+	founding Founding
+	entries  map[string]Entry
+	facts    map[string]Facts
+	events   []Event
+	pending  *PendingRequest
+	warnings []string
+}
+
+func newRecord(l *Layout) *Record {
+	return &Record{layout: l, entries: map[string]Entry{}, facts: map[string]Facts{}}
+}
+
+// Entry finds one of the caller's entries by file name.
+func (r *Record) Entry(name string) (Entry, bool) {
+	e, ok := r.entries[name]
+	return e, ok
+}
+
+// Entries gives the caller's entries of one type in the order of their numbers.
+func (r *Record) Entries(typeName string) []Entry {
+	var list []Entry
+	for _, e := range r.entries {
+		if e.Type == typeName {
+			list = append(list, e)
+		}
+	}
+	slices.SortFunc(list, func(a, b Entry) int { return a.Number - b.Number })
+	return list
+}
+
+// Founding is what the founding entry says.
+func (r *Record) Founding() Founding { return r.founding }
+
+// Events gives the restrictions in the order of their chain.
+func (r *Record) Events() []Event { return slices.Clone(r.events) }
+
+// Event finds a restriction by its digest.
+func (r *Record) Event(digest string) (Event, bool) {
+	for _, e := range r.events {
+		if e.Digest == digest {
+			return e, true
+		}
+	}
+	return Event{}, false
+}
+
+// EventOf finds the restriction that names an entry as its attempt.
+func (r *Record) EventOf(attempt string) (Event, bool) {
+	for _, e := range r.events {
+		if e.Attempt != nil && *e.Attempt == attempt {
+			return e, true
+		}
+	}
+	return Event{}, false
+}
+
+// Unfinished names the open entries that no entry closes, in order. [Record.EventOf] tells which of them a restriction nevertheless ends.
+func (r *Record) Unfinished() []string {
+	closed := map[string]bool{}
+	for _, f := range r.facts {
+		if f.Closes != "" {
+			closed[f.Closes] = true
+		}
+	}
+	var open []string
+	for name, f := range r.facts {
+		if f.Open && !closed[name] {
+			open = append(open, name)
+		}
+	}
+	slices.Sort(open)
+	return open
+}
+
+// Pending is the marker of a request whose outcome is not recorded, or nil. A marker whose nonce a restriction or an entry carries is
+// finished and does not count.
+func (r *Record) Pending() *PendingRequest {
+	if r.pending == nil || r.finished(r.pending.Nonce) {
+		return nil
+	}
+	p := *r.pending
+	return &p
+}
+
+func (r *Record) finished(nonce string) bool {
+	for _, e := range r.events {
+		if e.Nonce != nil && *e.Nonce == nonce {
+			return true
+		}
+	}
+	for _, f := range r.facts {
+		if f.Nonce == nonce {
+			return true
+		}
+	}
+	return false
+}
+
+// Warnings tells of harmless leftovers that were found, each a sentence.
+func (r *Record) Warnings() []string { return slices.Clone(r.warnings) }
+
+// Digest is one digest over the names and digests of everything in the journal but a marker.
+func (r *Record) Digest() string {
+	var b strings.Builder
+	for _, name := range r.names() {
+		b.WriteString(name + " " + r.digestOf(name) + "\n")
+	}
+	return DigestBytes([]byte(b.String()))
+}
+
+func (r *Record) digestOf(name string) string {
+	if e, ok := r.entries[name]; ok {
+		return e.Digest
+	}
+	for _, e := range r.events {
+		if e.Name == name {
+			return e.Digest
+		}
+	}
+	return ""
+}
+
+func (r *Record) names() []string {
+	names := make([]string, 0, len(r.entries)+len(r.events))
+	for name := range r.entries {
+		names = append(names, name)
+	}
+	for _, e := range r.events {
+		names = append(names, e.Name)
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,293 @@
+package journal
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"time"
+
+	"github.com/ecluse-gate/ecluse/internal/durable"
+	"github.com/ecluse-gate/ecluse/internal/requestid"
+)
+
+// Step names a system call that changes the folder or makes a change permanent; see [Options].
+type Step = durable.Step
+
+// Options are the options of [Create] and [Open]. The zero value is right for production.
+type Options struct {
+	// Around stands in for every system call that changes the folder: it must call the call, or fail in its place, or call it and fail
+	// all the same. It exists for tests of what happens when the disk fails.
+	Around func(step Step, name string, call func() error) error
+}
+
+// Journal is a journal that this process may write to. It holds the lock of its folder until Close. It is for one goroutine at a time.
+type Journal struct {
+	dir     *durable.Dir
+	layout  *Layout
+	record  *Record
+	latched error
+}
+
+// Create starts a journal: it makes the folder with mode 0700 when there is none, refuses one that is not empty (CodeExists), takes the
+// lock, and writes the founding entry. When it returns, the founding entry is on the disk.
+func Create(dir string, l *Layout, founding any, opt Options) (*Journal, error) {
+	if err := l.validate(); err != nil {
+		return nil, err
+	}
+	d, err := durable.Make(dir, durable.Options{Around: opt.Around})
+	if err != nil {
+		return nil, err
+	}
+	j := &Journal{dir: d, layout: l, record: newRecord(l)}
+	if err := j.start(founding); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return j, nil
+}
+
+func (j *Journal) start(founding any) error {
+	if err := j.dir.Lock(false); err != nil {
+		return err
+	}
+	names, _, err := j.dir.List(maxLeftovers)
+	if err != nil {
+		return j.layout.foreign("", err)
+	}
+	if len(names) > 0 {
+		return j.layout.fault(CodeExists, "", "", "the folder of a new journal must be empty; it has %d files", len(names))
+	}
+	if j.record.warnings, err = j.dir.Settle(); err != nil {
+		return err
+	}
+	_, err = j.Append(j.layout.founding(), founding)
+	return err
+}
+
+// Open takes an existing journal's lock, finishes what a killed run left half done, and loads and verifies everything. A marker whose
+// exchange a record finishes is removed; nothing else is.
+func Open(dir string, l *Layout, opt Options) (*Journal, error) {
+	if err := l.validate(); err != nil {
+		return nil, err
+	}
+	d, err := durable.Open(dir, durable.Options{Around: opt.Around})
+	if err != nil {
+		return nil, err
+	}
+	j := &Journal{dir: d, layout: l}
+	if err := j.restore(); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return j, nil
+}
+
+func (j *Journal) restore() error {
+	if err := j.dir.Lock(false); err != nil {
+		return err
+	}
+	// Settling comes first: what the checks are about to rely on must not be lost by a power failure later on.
+	warnings, err := j.dir.Settle()
+	if err != nil {
+		return err
+	}
+	r, faults := load(j.dir, j.layout)
+	if len(faults) > 0 {
+		return faults[0]
+	}
+	r.warnings, j.record = warnings, r
+	return j.tidy()
+}
+
+// tidy removes a marker that a record finishes.
+func (j *Journal) tidy() error {
+	if j.record.pending == nil || j.record.Pending() != nil {
+		return nil
+	}
+	if err := j.unmark(*j.record.pending); err != nil {
+		return err
+	}
+	j.record.warnings = append(j.record.warnings, "the marker of a finished request was still there and has been removed")
+	return nil
+}
+
+// Close gives the lock back.
+func (j *Journal) Close() error { return j.dir.Close() }
+
+// Record is the verified view, which grows with every write.
+func (j *Journal) Record() *Record { return j.record }
+
+// Failed is the first failure to write or remove, or nil. After it no request may be sent.
+func (j *Journal) Failed() error { return j.latched }
+
+func (j *Journal) latch(err error) error {
+	if err != nil && j.latched == nil {
+		j.latched = err
+	}
+	return err
+}
+
+// Append writes one of the caller's entries. It is checked as it will be when it is loaded; an entry that would make the journal invalid
+// is refused and nothing is written. A failure to write is latched, and the entry may or may not be there. Append itself goes on
+// working after a latched failure, so that what was learnt already can still be kept.
+func (j *Journal) Append(name string, payload any) (Entry, error) {
+	if t, _, ok := j.layout.split(name); !ok || t == nil {
+		return Entry{}, j.layout.fault(CodeInvalid, name, "", "is no entry that a caller writes")
+	}
+	return j.write(name, payload)
+}
+
+// write seals, checks against a copy of the record, publishes, and only then believes.
+func (j *Journal) write(name string, payload any) (Entry, error) {
+	if j.record.digestOf(name) != "" {
+		return Entry{}, j.layout.fault(CodeInvalid, name, "", "exists already and is never changed")
+	}
+	e, data, err := j.layout.seal(name, payload)
+	if err != nil {
+		return Entry{}, err
+	}
+	next := j.record.clone()
+	if err := j.layout.place(next, e); err != nil {
+		return Entry{}, err
+	}
+	if faults := next.faults(); len(faults) > 0 {
+		return Entry{}, faults[0]
+	}
+	if j.layout.Check != nil {
+		if err := j.layout.Check(next); err != nil {
+			return Entry{}, j.layout.foreign(name, err)
+		}
+	}
+	if err := j.dir.Publish(name, data); err != nil {
+		return Entry{}, j.latch(err)
+	}
+	*j.record = *next
+	return e, nil
+}
+
+// Request names a request that is about to be sent.
+type Request struct {
+	Method string // GET, HEAD, POST or PUT
+	URL    string // the URL exactly as it will be sent; only its digest is kept
+	// Attempt is the file name of the open entry that this POST carries out, or "".
+	Attempt string
+}
+
+// Exchange is one request between its marker and its recorded end.
+type Exchange struct {
+	j       *Journal
+	request Request
+	marker  PendingRequest
+}
+
+// Begin asks whether a request may be sent at now and, if so, writes the marker (S101, S102). It refuses with a latched earlier failure,
+// with CodeWaiting or CodeUnresolved and the status in the error, and with CodeLimit when a restriction could no longer be recorded.
+// Nothing may be sent when it fails.
+func (j *Journal) Begin(now time.Time, q Request) (*Exchange, error) {
+	if j.latched != nil {
+		return nil, j.latched
+	}
+	if s := j.record.Status(now, q.Attempt); !s.May() {
+		return nil, j.layout.blocked(s)
+	}
+	if len(j.record.events) >= MaxEvents {
+		return nil, j.layout.fault(CodeLimit, "", "", "the journal holds %d restrictions, the most that it may hold", MaxEvents)
+	}
+	if q.Attempt != "" && (q.Method != "POST" || !j.record.facts[q.Attempt].Open) {
+		return nil, j.layout.fault(CodeInvalid, q.Attempt, "", "is no attempt that a POST could carry out")
+	}
+	var raw [16]byte
+	_, _ = rand.Read(raw[:]) // never fails, see crypto/rand
+	x := &Exchange{j: j, request: q, marker: PendingRequest{
+		Version: EventVersion, PlanDigest: j.record.founding.PlanDigest, Nonce: hex.EncodeToString(raw[:]),
+		Method: q.Method, URLDigest: DigestBytes([]byte(q.URL)),
+	}}
+	_, err := j.write(PendingName, x.marker)
+	if err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+func (l *Layout) blocked(s Status) *Error {
+	if s.State == Waiting {
+		e := l.fault(CodeWaiting, "", "", "the server asked for no request before %s",
+			time.Unix(*s.NotBeforeUTC, 0).UTC().Format(time.RFC3339))
+		e.Status = &s
+		return e
+	}
+	e := l.fault(CodeUnresolved, "", "", "%s", s.Reason)
+	e.Status = &s
+	return e
+}
+
+// Gate is the check that Begin makes, for callers that must know before they do anything else, such as asking for a token (S106).
+func (r *Record) Gate(now time.Time) error {
+	if s := r.Status(now, ""); !s.May() {
+		return r.layout.blocked(s)
+	}
+	return nil
+}
+
+// Nonce is what an entry that finishes this exchange must carry.
+func (x *Exchange) Nonce() string { return x.marker.Nonce }
+
+// Throttled records the restriction that a 429 carried, and then removes the marker (S103). When the restriction could not be written the
+// marker stays, so that the next run knows. The entry's digest is what a result names as its restriction.
+func (x *Exchange) Throttled(r Restriction) (Entry, error) {
+	e, err := x.j.write(Numbered(EventType, len(x.j.record.events)), x.backoff(r))
+	if err != nil {
+		return Entry{}, x.j.latch(err)
+	}
+	return e, x.Done()
+}
+
+func (x *Exchange) backoff(r Restriction) Backoff {
+	b := Backoff{
+		Version: EventVersion, PlanDigest: x.marker.PlanDigest, Previous: x.j.record.last(), Method: x.marker.Method,
+		URLDigest: x.marker.URLDigest, Nonce: &x.marker.Nonce, Metadata: r.Metadata, Timing: r.Timing, Origin: r.Origin,
+	}
+	if id := requestid.Sanitize(r.RequestID); id != "" {
+		b.RequestID = &id
+	}
+	if a, ok := x.j.record.entries[x.request.Attempt]; ok {
+		b.Attempt, b.AttemptDigest = &a.Name, &a.Digest
+	}
+	return b
+}
+
+// Done removes the marker: the exchange is over, and what had to be recorded about it is recorded. The marker is removed only while it
+// holds what Begin wrote. A failure is latched.
+func (x *Exchange) Done() error { return x.j.unmark(x.marker) }
+
+func (j *Journal) unmark(p PendingRequest) error {
+	_, data, err := j.layout.seal(PendingName, p)
+	if err != nil {
+		return j.latch(err)
+	}
+	if err := j.dir.Remove(PendingName, data); err != nil {
+		return j.latch(err)
+	}
+	j.record.pending = nil
+	return nil
+}
+
+// last is the digest of the last restriction, or nil.
+func (r *Record) last() *string {
+	if len(r.events) == 0 {
+		return nil
+	}
+	d := r.events[len(r.events)-1].Digest
+	return &d
+}
+
+func (r *Record) clone() *Record {
+	c := *r
+	c.entries, c.facts = make(map[string]Entry, len(r.entries)+1), make(map[string]Facts, len(r.facts)+1)
+	for k, v := range r.entries {
+		c.entries[k] = v
+	}
+	for k, v := range r.facts {
+		c.facts[k] = v
+	}
+	c.events = append([]Event(nil), r.events...)
+	return &c
+}

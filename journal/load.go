@@ -1,0 +1,193 @@
+package journal
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/ecluse-gate/ecluse/internal/durable"
+)
+
+// store is where the loader reads: a folder, or the files of a bundle.
+type store interface {
+	List(maxNames int) (names, leftovers []string, err error)
+	Read(name string, maxBytes int64) ([]byte, error)
+}
+
+// maxLeftovers is how many temporary files of killed runs a folder may hold besides its files.
+const maxLeftovers = 256
+
+// load reads and checks everything. The record holds what could be read; faults are in the order of importance, and empty when the journal
+// is sound.
+func load(from store, l *Layout) (*Record, []*Error) {
+	r := newRecord(l)
+	names, leftovers, err := from.List(l.MaxFiles() + maxLeftovers)
+	switch {
+	case durable.CodeOf(err) == durable.CodeUnsafe:
+		return r, []*Error{l.fault(CodeMissing, "", "", "the folder has more than %d files", l.MaxFiles())}
+	case err != nil:
+		return r, []*Error{{Code: l.code(CodeUnreadable), Err: err}}
+	case len(names) > l.MaxFiles():
+		return r, []*Error{l.fault(CodeMissing, "", "", "the folder has %d files, more than %d", len(names), l.MaxFiles())}
+	}
+	for _, temp := range leftovers {
+		r.warnings = append(r.warnings, "a temporary file of an interrupted run is still there: "+temp)
+	}
+	ld := loader{from: from, l: l, r: r}
+	ld.required(names)
+	ld.found(names)
+	for _, name := range names {
+		if name != l.founding() {
+			ld.file(name)
+		}
+	}
+	slices.SortFunc(r.events, func(a, b Event) int { return a.Number - b.Number })
+	ld.faults = append(ld.faults, r.faults()...)
+	if len(ld.faults) == 0 && l.Check != nil {
+		if err := l.Check(r); err != nil {
+			ld.faults = append(ld.faults, l.foreign("", err))
+		}
+	}
+	return r, ld.faults
+}
+
+type loader struct {
+	from   store
+	l      *Layout
+	r      *Record
+	faults []*Error
+}
+
+func (ld *loader) add(err error) {
+	if err != nil {
+		ld.faults = append(ld.faults, ld.l.foreign("", err))
+	}
+}
+
+// required reports absent entries first: without them nothing else can be judged (S114).
+func (ld *loader) required(names []string) {
+	for i, t := range ld.l.Types {
+		if name := t.Name + ".json"; (t.Required || i == 0) && t.Max == 0 && !slices.Contains(names, name) {
+			ld.add(ld.l.fault(CodeMissing, name, "", "the entry is missing; nothing can replace it"))
+		}
+	}
+}
+
+// found reads the founding entry, to which all others are bound.
+func (ld *loader) found(names []string) {
+	name := ld.l.founding()
+	if !slices.Contains(names, name) {
+		return
+	}
+	e, err := ld.open(name)
+	if err == nil {
+		err = ld.l.place(ld.r, e)
+	}
+	ld.add(err)
+}
+
+// open reads and unseals one file.
+func (ld *loader) open(name string) (Entry, error) {
+	data, err := ld.from.Read(name, MaxBytes)
+	if err != nil {
+		return Entry{}, ld.l.foreign(name, err)
+	}
+	return ld.l.unseal(name, data)
+}
+
+func (ld *loader) file(name string) {
+	if _, _, ok := ld.l.split(name); !ok && name != PendingName {
+		ld.add(ld.l.fault(CodeInvalid, name, "", "is no file of this journal"))
+		return
+	}
+	e, err := ld.open(name)
+	if err == nil {
+		err = ld.l.place(ld.r, e)
+	}
+	ld.add(err)
+}
+
+// place checks one entry by itself and puts it into the record. It changes the record only if the entry is sound.
+func (l *Layout) place(r *Record, e Entry) error {
+	if e.Name == PendingName {
+		var p PendingRequest
+		if err := e.Decode(&p); err != nil {
+			return l.foreign(e.Name, err)
+		}
+		if f := p.fault(l, r.founding); f != nil {
+			return f
+		}
+		r.pending = &p
+		return nil
+	}
+	t, number, ok := l.split(e.Name)
+	if !ok {
+		return l.fault(CodeInvalid, e.Name, "", "is no file of this journal")
+	}
+	e.Number = number
+	if t == nil {
+		e.Type = EventType
+		return l.placeEvent(r, e)
+	}
+	e.Type = t.Name
+	var facts Facts
+	if t.Facts != nil {
+		var err error
+		if facts, err = t.Facts(e); err != nil {
+			return l.foreign(e.Name, err)
+		}
+	}
+	if e.Name == l.founding() {
+		f, err := l.Found(e.Payload)
+		if err != nil {
+			return l.foreign(e.Name, err)
+		}
+		if !IsDigest(f.PlanDigest) || f.BackoffVersion != "" && f.BackoffVersion != EventVersion {
+			return l.fault(CodeInvalid, e.Name, "backoff_version", `must be "1.0" or absent`)
+		}
+		r.founding = f
+	}
+	r.entries[e.Name], r.facts[e.Name] = e, facts
+	return nil
+}
+
+func (l *Layout) placeEvent(r *Record, e Entry) error {
+	ev := Event{Entry: e}
+	if err := e.Decode(&ev.Backoff); err != nil {
+		return l.foreign(e.Name, err)
+	}
+	if f := ev.fault(l, r.founding); f != nil {
+		return f
+	}
+	r.events = append(r.events, ev)
+	return nil
+}
+
+// Read loads a journal without changing anything, under a lock that it shares with other readers. Every fault is an error.
+func Read(dir string, l *Layout) (*Record, error) {
+	r, faults, err := Inspect(dir, l)
+	if err != nil {
+		return nil, err
+	}
+	if len(faults) > 0 {
+		return nil, faults[0]
+	}
+	return r, nil
+}
+
+// Inspect is [Read] for a report: it gives all faults, and whatever of the journal could be read. The error is only about the folder
+// itself: not private, not there, or locked.
+func Inspect(dir string, l *Layout) (*Record, []*Error, error) {
+	if err := l.validate(); err != nil {
+		return nil, nil, err
+	}
+	d, err := durable.Open(dir, durable.Options{})
+	if err != nil {
+		return nil, nil, err
+	}
+	err = d.Lock(true)
+	if err != nil {
+		return nil, nil, errors.Join(err, d.Close())
+	}
+	r, faults := load(d, l)
+	return r, faults, d.Close()
+}

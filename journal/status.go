@@ -1,0 +1,107 @@
+package journal
+
+import (
+	"slices"
+	"time"
+)
+
+// State says whether the journal's restrictions allow a request.
+type State string
+
+// The states (S108).
+const (
+	Clear      State = "clear"      // nothing was ever restricted
+	Waiting    State = "waiting"    // a restriction has not ended
+	Elapsed    State = "elapsed"    // every restriction has ended
+	Unresolved State = "unresolved" // it cannot be known; time does not change that
+)
+
+// The reasons of Unresolved.
+const (
+	ReasonPending    = "pending-request"           // a request was sent, or was about to be, and nothing tells how it ended
+	ReasonNoEvent    = "throttled-without-timing"  // a 429 was recorded without its restriction
+	ReasonNoResult   = "attempt-without-result"    // an attempt was recorded, and nothing tells how it ended
+	ReasonNoEnd      = "restriction-without-end"   // a server named a delay that cannot be represented, or none is known
+	ReasonClock      = "clock-invalid"             // now is outside the years 1 to 9999
+	ReasonRegression = "clock-before-last-receipt" // the clock stands before the receipt of an answer: it was set back
+)
+
+// Status is the restriction status of a journal at one moment. Its JSON form has exactly the members that S109 allows.
+type Status struct {
+	State State `json:"status"`
+	// NotBeforeUTC is set when waiting or elapsed: Unix seconds at which the last restriction ends or ended.
+	NotBeforeUTC *int64 `json:"not_before_utc,omitempty"`
+	// SecondsRemaining is set with it: whole seconds, rounded up; 0 when elapsed.
+	SecondsRemaining *int64 `json:"seconds_remaining,omitempty"`
+	// Reason is set when unresolved.
+	Reason string `json:"reason,omitempty"`
+}
+
+// May tells whether a request may be sent.
+func (s Status) May() bool { return s.State == Clear || s.State == Elapsed }
+
+// Status works out the restriction status at now, in the order of S108. executing names an open entry whose request is being made right
+// now and which therefore has no result yet; "" if there is none. It reads nothing and changes nothing.
+func (r *Record) Status(now time.Time, executing string) Status {
+	unresolved := func(reason string) Status { return Status{State: Unresolved, Reason: reason} }
+	switch {
+	case r.Pending() != nil:
+		return unresolved(ReasonPending)
+	case r.throttledWithoutEvent():
+		return unresolved(ReasonNoEvent)
+	case r.openWithoutEnd(executing):
+		return unresolved(ReasonNoResult)
+	case r.eventWithoutEnd():
+		return unresolved(ReasonNoEnd)
+	case len(r.events) == 0:
+		return Status{State: Clear}
+	case now.IsZero() || now.UTC().Year() < 1 || now.UTC().Year() > 9999:
+		return unresolved(ReasonClock)
+	}
+	second := now.Unix() // rounds down, as the receipts were
+	var end int64 = firstSecond
+	for _, e := range r.events {
+		if t := e.Timing; t.ReceivedAtUTC != nil && second < *t.ReceivedAtUTC {
+			return unresolved(ReasonRegression)
+		}
+		if e.Timing.NotBeforeUTC != nil {
+			end = max(end, *e.Timing.NotBeforeUTC)
+		}
+	}
+	if second < end {
+		return Status{State: Waiting, NotBeforeUTC: &end, SecondsRemaining: new(end - second)}
+	}
+	return Status{State: Elapsed, NotBeforeUTC: &end, SecondsRemaining: new(int64)}
+}
+
+func (r *Record) throttledWithoutEvent() bool {
+	for _, f := range r.facts {
+		if f.Throttled && f.Event == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// openWithoutEnd tells whether an attempt has neither a result nor a restriction that names it. A restriction ends it: the caller writes
+// the missing result from there.
+func (r *Record) openWithoutEnd(executing string) bool {
+	return slices.ContainsFunc(r.Unfinished(), func(name string) bool {
+		_, ended := r.EventOf(name)
+		return !ended && name != executing
+	})
+}
+
+// eventWithoutEnd tells whether a restriction has no end and no operator has stated one for it.
+func (r *Record) eventWithoutEnd() bool {
+	return slices.ContainsFunc(r.events, func(e Event) bool { return e.Timing.NotBeforeUTC == nil && !r.reviewed(e) })
+}
+
+// reviewed tells whether a later operator-review names the same exchange.
+func (r *Record) reviewed(e Event) bool {
+	return slices.ContainsFunc(r.events, func(o Event) bool {
+		return o.Number > e.Number && o.Origin == OriginReview && same(o.Nonce, e.Nonce)
+	})
+}
+
+func same(a, b *string) bool { return a != nil && b != nil && *a == *b }
