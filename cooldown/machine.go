@@ -1,0 +1,105 @@
+package cooldown
+
+import (
+	"time"
+)
+
+// state is one authority's state at one moment. It is immutable: a change makes a new one, so that readers need no lock.
+type state struct {
+	// cooling is false while the authority is open; then only counts and generation mean anything.
+	cooling  bool
+	deadline time.Time     // nothing is sent before it
+	ceiling  time.Duration // of the next fallback delay
+	// lease names the probe under way in this process, or is 0. It is the owner token: it is never given out twice by one table.
+	lease      uint64
+	leaseUntil time.Time // when the lease, or the knowledge of a probe elsewhere, runs out
+	elsewhere  bool      // another process probes
+	generation uint64    // of the shared state that this one has seen; 0 without a store
+	counts     *counts
+}
+
+// probing reports whether somebody holds the probe slot. A lease that has run out is nobody's.
+func (s *state) probing(now time.Time) bool {
+	return (s.lease != 0 || s.elsewhere) && now.Before(s.leaseUntil)
+}
+
+// remaining is the time to the deadline, within 0 and MaxDelay: a caller's slightly older clock reading must not advertise more.
+func (s *state) remaining(now time.Time) time.Duration {
+	return min(max(0, s.deadline.Sub(now)), MaxDelay)
+}
+
+// refusal is the answer to somebody who asks now, or nil when the slot is free or the authority open.
+func (s *state) refusal(now time.Time, a Authority) *Refusal {
+	switch {
+	case !s.cooling:
+		return nil
+	case s.probing(now):
+		return &Refusal{Authority: a, Wait: ProbeWait, Probing: true}
+	case now.Before(s.deadline):
+		return &Refusal{Authority: a, Wait: s.remaining(now)}
+	}
+	return nil
+}
+
+// settled takes the probe slot away from its holder.
+func (s state) settled() state {
+	s.lease, s.leaseUntil, s.elsewhere = 0, time.Time{}, false
+	return s
+}
+
+// leased gives the free probe slot to a new holder.
+func (s state) leased(lease uint64, until time.Time) state {
+	s = s.settled()
+	s.lease, s.leaseUntil = lease, until
+	return s
+}
+
+// recovered opens the authority.
+func (s state) recovered() state {
+	return state{generation: s.generation, counts: s.counts}
+}
+
+// answer is a throttling response, as far as the state needs it.
+type answer struct {
+	status int
+	hint   string
+	delay  time.Duration // of the hint; 0 for HintFallback
+	lease  uint64        // the probe permit that it answers, or 0
+}
+
+// throttled takes in a throttling answer. draw gives the fallback delay for a ceiling.
+func (s state) throttled(now time.Time, a answer, draw func(ceiling time.Duration) time.Duration) (state, Transition) {
+	t := Transition{Kind: TransitionEntered, Status: a.status, Hint: a.hint}
+	own := s.cooling && a.lease != 0 && a.lease == s.lease
+	switch {
+	case !s.cooling:
+		s.ceiling = Fallback
+	case own: // only a failed probe doubles
+		s.ceiling, t.Probe = min(2*s.ceiling, MaxDelay), true
+	}
+	delay := a.delay
+	if a.hint == HintFallback {
+		delay = draw(s.ceiling)
+	}
+	deadline := now.Add(delay)
+	switch {
+	case !s.cooling:
+		s.cooling, s.deadline = true, deadline
+	case own: // an answer to an older request may have asked for more while the probe ran
+		s = s.settled()
+		s.deadline = later(s.deadline, deadline)
+	case deadline.After(s.deadline):
+		s.deadline, t.Kind = deadline, TransitionExtended
+	default:
+		return s, Transition{}
+	}
+	t.Delay, t.Ceiling = s.remaining(now), s.ceiling
+	return s, t
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

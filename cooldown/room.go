@@ -1,0 +1,142 @@
+package cooldown
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+)
+
+// meet makes room for an authority that was not asked about before, and takes in what other processes know before anything is sent. It
+// returns nil when there is no room.
+func (t *Table) meet(now time.Time, a Authority) *state {
+	var known Shared
+	if t.store != nil {
+		known, _ = t.store.Load(a) // an error is nothing known
+	}
+	s, transition := t.admit(now, a, known)
+	t.tell(transition)
+	return s
+}
+
+func (t *Table) admit(now time.Time, a Authority, known Shared) (*state, Transition) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	old := *t.view.Load()
+	s := old[a]
+	if s == nil {
+		s = &state{counts: new(counts)}
+	}
+	view := maps.Clone(old)
+	for len(view) >= t.limit && old[a] == nil {
+		victim, ok := leastMissed(now, view)
+		if !ok {
+			return nil, Transition{}
+		}
+		delete(view, victim)
+	}
+	next, transition := s.merged(now, known)
+	view[a] = &next
+	t.view.Store(&view)
+	if transition.Kind != TransitionNone {
+		transition.Authority = a
+	}
+	return &next, transition
+}
+
+// leastMissed finds the authority that may be forgotten: an open one, or else the one whose deadline passed longest ago, if that is
+// MaxDelay or more and nobody probes it.
+func leastMissed(now time.Time, view map[Authority]*state) (victim Authority, ok bool) {
+	oldest := now.Add(-MaxDelay)
+	for a, s := range view {
+		switch {
+		case !s.cooling:
+			return a, true
+		case !s.deadline.After(oldest) && !s.probing(now):
+			victim, oldest, ok = a, s.deadline, true
+		}
+	}
+	return victim, ok
+}
+
+// full is the refusal of an authority for which there is no room: until the first of the others may be probed.
+func (t *Table) full(now time.Time, a Authority) *Refusal {
+	wait := MaxDelay
+	for _, s := range *t.view.Load() {
+		wait = min(wait, s.remaining(now))
+	}
+	return &Refusal{Authority: a, Wait: max(wait, ProbeWait), TableFull: true}
+}
+
+// Phase is where an authority stands.
+type Phase uint8
+
+// The phases.
+const (
+	// PhaseOpen: ordinary traffic.
+	PhaseOpen Phase = iota
+	// PhaseCooling: the deadline is ahead; or it has passed, and nobody has come yet to probe.
+	PhaseCooling
+	// PhaseProbing: one request is finding out.
+	PhaseProbing
+)
+
+// String is "open", "cooling" or "probing".
+func (p Phase) String() string {
+	switch p {
+	case PhaseCooling:
+		return "cooling"
+	case PhaseProbing:
+		return "probing"
+	}
+	return "open"
+}
+
+// State is what a table knows of one authority at one moment.
+type State struct {
+	Authority Authority
+	Phase     Phase
+	// Remaining is the time to the deadline; 0 when it has passed and while open.
+	Remaining time.Duration
+	// Ceiling is the fallback ceiling; Fallback while open.
+	Ceiling time.Duration
+	// Refused counts the refusals since the table met the authority.
+	Refused uint64
+}
+
+func (s *state) report(now time.Time, a Authority) State {
+	if s == nil {
+		return State{Authority: a, Ceiling: Fallback}
+	}
+	r := State{Authority: a, Ceiling: Fallback, Refused: s.counts.refused.Load()}
+	if !s.cooling {
+		return r
+	}
+	r.Phase, r.Remaining, r.Ceiling = PhaseCooling, s.remaining(now), s.ceiling
+	if s.probing(now) {
+		r.Phase = PhaseProbing
+	}
+	return r
+}
+
+// Look reports the state of one authority. Looking changes nothing: it takes no probe slot, and an authority that was never asked about
+// reads as open and stays unknown.
+func (t *Table) Look(now time.Time, a Authority) State {
+	return (*t.view.Load())[a].report(now, a)
+}
+
+// Snapshot reports all authorities that were asked about, ordered by host and port. Like Look, it changes nothing.
+func (t *Table) Snapshot(now time.Time) []State {
+	view := *t.view.Load()
+	states := make([]State, 0, len(view))
+	for a, s := range view {
+		states = append(states, s.report(now, a))
+	}
+	slices.SortFunc(states, func(x, y State) int {
+		return cmp.Or(cmp.Compare(x.Authority.Host, y.Authority.Host), cmp.Compare(x.Authority.Port, y.Authority.Port))
+	})
+	return states
+}
+
+// Unsettled is the number of permits that are neither settled nor lost, counted in Strict mode only. A test ends with it at 0.
+func (t *Table) Unsettled() int { return int(t.unsettled.Load()) }
