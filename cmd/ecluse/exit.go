@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ecluse-gate/ecluse/internal/cli"
+	"github.com/ecluse-gate/ecluse/internal/config"
 )
 
 // usageError is a command line that no command can read: an unknown flag or command, or a wrong number of arguments.
@@ -30,6 +31,9 @@ func codeOf(err error) cli.Code {
 	}
 	if _, ok := errors.AsType[*usageError](err); ok {
 		return cli.Usage
+	}
+	if _, ok := errors.AsType[*config.Problems](err); ok {
+		return cli.Refused
 	}
 	if errors.Is(err, context.Canceled) {
 		return cli.Interrupted
@@ -65,6 +69,9 @@ func exitCodes(c *cobra.Command, codes ...cli.Code) {
 // markUsage makes every command of the tree answer a wrong number of arguments, and a name that is no command, with
 // a usageError, which cobra itself does not type.
 func markUsage(c *cobra.Command) {
+	if !c.Runnable() { // a group; cobra would answer anything with its help and 0
+		c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+	}
 	check := c.Args
 	if check == nil {
 		check = cobra.NoArgs

@@ -12,6 +12,8 @@ type constructor func(*cli.System) *cobra.Command
 // commands are the sub-commands in the order in which help shows them.
 func commands() []constructor {
 	return []constructor{
+		newCheck,
+		newRetryAfter,
 		newEmulate,
 		newVersion,
 	}
@@ -26,8 +28,6 @@ func newRoot(sys *cli.System) *cobra.Command {
 			"and a loader of knowledge sources that never repeats a write and never forgets a server's wait.",
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
-		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetArgs(sys.Args)

@@ -108,6 +108,11 @@ func (l *loader) checkWhole() {
 	l.checkPlainHTTP()
 	l.checkAddresses()
 	c := l.cfg
+	for i, s := range c.settings {
+		if s.Key == "publicURL" && s.Value == "" {
+			c.settings[i].Value = "http://" + c.Listen
+		}
+	}
 	if pub, priv := c.Mounts.NPM.Public, c.Mounts.NPM.Private; pub != nil && priv != nil && sameUpstream(pub, priv) {
 		v, _ := l.strongest(npmPrivate)
 		l.problems.add(npmPrivate, v, "is the same as %s: the callers' credentials would go to the public upstream", npmPublic)

@@ -144,6 +144,14 @@ func TestLayers(t *testing.T) {
 	}
 }
 
+func TestHiddenValuesAreCheckedToo(t *testing.T) {
+	expect(t, with("serve: {hold: 5}", "ECLUSE_SERVE__HOLD=3s"), "serve.hold", "needs a unit")
+	c := load(t, with("mounts: {npm: {private: 'https://a.example'}}", "ECLUSE_MOUNTS__NPM__PRIVATE="))
+	if c.Mounts.NPM.Private != nil {
+		t.Errorf("an empty variable leaves the file's %v", c.Mounts.NPM.Private)
+	}
+}
+
 func TestEnvironmentSpellings(t *testing.T) {
 	for _, name := range []string{"ECLUSE_CACHE__MAXBYTES", "ECLUSE_CACHE__MAX_BYTES", "ECLUSE_cache__maxBytes"} {
 		if c := load(t, with("", name+"=1KiB")); c.Cache.MaxBytes != 1024 {

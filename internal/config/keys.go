@@ -75,15 +75,23 @@ func keys() []key {
 	}
 }
 
-// readKeys parses the strongest value of each key into its place, and notes it for the report.
+// readKeys parses what each layer says about each key, the strongest last. A wrong value is reported even where a stronger
+// layer hides it: the file would be wrong again as soon as the variable is gone.
 func (l *loader) readKeys() {
 	for _, k := range keys() {
-		v := l.value(k)
-		if k.notYet == "" {
-			l.cfg.settings = append(l.cfg.settings, v.setting(k.path))
+		said := []value{{scalar: k.def, layer: FromDefault}}
+		for _, y := range l.layers {
+			if v, ok := y[k.path]; ok {
+				said = append(said, v)
+			}
 		}
-		if err := k.read(l.cfg, v); err != nil {
-			l.fail(k.path, v, "%v", err)
+		for _, v := range said {
+			if err := k.read(l.cfg, v); err != nil {
+				l.fail(k.path, v, "%v", err)
+			}
+		}
+		if k.notYet == "" {
+			l.cfg.settings = append(l.cfg.settings, said[len(said)-1].setting(k.path))
 		}
 	}
 }

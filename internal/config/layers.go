@@ -69,14 +69,7 @@ func (l *loader) readLayers() {
 	l.layers = append(l.layers, l.readFlags())
 }
 
-// value returns what the strongest layer says about k, or k's default.
-func (l *loader) value(k key) value {
-	if v, ok := l.strongest(k.path); ok {
-		return v
-	}
-	return value{scalar: k.def, layer: FromDefault}
-}
-
+// strongest returns what the strongest layer above the defaults says.
 func (l *loader) strongest(path string) (value, bool) {
 	for _, layer := range slices.Backward(l.layers) {
 		if v, ok := layer[path]; ok {

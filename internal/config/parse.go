@@ -58,7 +58,7 @@ func parseInto(dst any, v value) (err error) {
 	case *ByteSize:
 		*dst, err = parseBytes(s)
 	case **url.URL:
-		if s != "" {
+		if *dst = nil; s != "" {
 			*dst, err = parseURL(s)
 		}
 	default:

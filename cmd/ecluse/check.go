@@ -1,0 +1,59 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ecluse-gate/ecluse/internal/cli"
+	"github.com/ecluse-gate/ecluse/internal/config"
+)
+
+func newCheck(sys *cli.System) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "check",
+		Short: "Check the configuration as a start would, and print it resolved",
+		Long: "Merges the configuration exactly as `ecluse serve` does (flags over environment over file over defaults), reports\n" +
+			"every problem at once, and prints each setting with the layer that it came from. Nothing is started.",
+		Args: cobra.NoArgs,
+	}
+	gate := addConfigFlag(c)
+	gate.addOverrides()
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		cfg, err := gate.load(c.Context(), sys)
+		if err != nil {
+			return err
+		}
+		return printSettings(sys, cfg, gate.file)
+	}
+	exitCodes(c, cli.Done, cli.Refused, cli.Usage, cli.Interrupted)
+	return c
+}
+
+func printSettings(sys *cli.System, cfg *config.Config, file string) error {
+	w := tabwriter.NewWriter(sys.Stdout, 0, 0, 2, ' ', 0)
+	for _, s := range cfg.Settings() {
+		from := string(s.Layer)
+		switch s.Layer {
+		case config.FromFile:
+			from = fmt.Sprintf("%s:%d", file, s.Line)
+		case config.FromEnv:
+			from = s.Source
+		}
+		value := s.Value
+		if value == "" || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == '#' }) {
+			value = fmt.Sprintf("%q", value)
+		}
+		fmt.Fprintf(w, "%s:\t%s\t# %s\n", s.Key, value, from)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, warning := range cfg.Warnings {
+		fmt.Fprintf(sys.Stderr, "ecluse: warning: %s\n", warning)
+	}
+	_, err := fmt.Fprintln(sys.Stderr, "the configuration is sound")
+	return err
+}

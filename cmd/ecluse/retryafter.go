@@ -1,0 +1,103 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ecluse-gate/ecluse/internal/cli"
+	"github.com/ecluse-gate/ecluse/retryafter"
+)
+
+func newRetryAfter(sys *cli.System) *cobra.Command {
+	var receivedAt string
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "retry-after [flags] [--] [VALUE...]",
+		Short: "Show what a Retry-After header says",
+		Long: "Reads the field as RFC 9110 defines it and shows the facts. Each VALUE is one field line of the response;\n" +
+			"without any the field is absent. A value that begins with a dash stands after --.",
+		Example: "  ecluse retry-after 120\n" +
+			"  ecluse retry-after --received-at 2026-12-01T12:00:00Z 'Tue, 01 Dec 2026 12:02:00 GMT'",
+		Args: cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, values []string) error {
+			received := time.Now()
+			if c.Flags().Changed("received-at") {
+				var err error
+				if received, err = time.Parse(time.RFC3339, receivedAt); err != nil {
+					return &usageError{cmd: c, err: fmt.Errorf("--received-at %q is not an RFC 3339 time like 2026-12-01T12:00:00Z", receivedAt)}
+				}
+			}
+			report := retryafter.Parse(values, received)
+			if asJSON {
+				return json.NewEncoder(sys.Stdout).Encode(factsOf(report))
+			}
+			return explainField(sys.Stdout, report)
+		},
+	}
+	c.Flags().StringVar(&receivedAt, "received-at", "", "when the response arrived, as an RFC 3339 `TIME` (default now)")
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	exitCodes(c, cli.Done, cli.Failed, cli.Usage)
+	return c
+}
+
+// retryAfterFacts is the shape of --json.
+type retryAfterFacts struct {
+	Kind         string   `json:"kind"`
+	Form         *string  `json:"form"`
+	DelaySeconds *int64   `json:"delay_seconds"`
+	NotBefore    *string  `json:"not_before"`
+	Notes        []string `json:"notes"`
+}
+
+func factsOf(r retryafter.Report) retryAfterFacts {
+	facts := retryAfterFacts{Kind: r.Kind.String(), Notes: append([]string{}, r.Notes.Strings()...)}
+	if form := r.Form.String(); form != "" {
+		facts.Form = &form
+	}
+	if n, ok := r.DelaySeconds(); ok {
+		facts.DelaySeconds = &n
+	}
+	if at, ok := r.NotBefore(); ok {
+		text := at.Format(time.RFC3339Nano)
+		facts.NotBefore = &text
+	}
+	return facts
+}
+
+// explainField prints the facts as sentences, each fact in a line of its own.
+func explainField(out io.Writer, r retryafter.Report) error {
+	facts := factsOf(r)
+	text := "kind:        " + facts.Kind + ", " + map[retryafter.Kind]string{
+		retryafter.KindMissing: "the response has no such field",
+		retryafter.KindInvalid: "this is nothing that RFC 9110 allows; it says nothing about a delay",
+		retryafter.KindSeconds: "a number of seconds from the receipt of the response",
+		retryafter.KindDate:    "a point in time",
+	}[r.Kind] + "\n"
+	if facts.Form != nil {
+		text += "form:        " + *facts.Form + "\n"
+	}
+	if facts.DelaySeconds != nil {
+		text += fmt.Sprintf("delay:       %d s after %s\n", *facts.DelaySeconds, r.Received.UTC().Format(time.RFC3339Nano))
+	}
+	if facts.NotBefore != nil {
+		text += "not before:  " + *facts.NotBefore + "\n"
+	}
+	for _, note := range facts.Notes {
+		text += "note:        " + note + ", " + noteMeanings()[note] + "\n"
+	}
+	_, err := io.WriteString(out, text)
+	return err
+}
+
+func noteMeanings() map[string]string {
+	return map[string]string{
+		"duplicate":       "more than one value was sent; the field allows one",
+		"unrepresentable": "the delay is too large to be counted; treat it as endless, never as short",
+		"oversized":       fmt.Sprintf("the field is longer than %d characters", retryafter.MaxLength),
+		"weekday":         "the day of the week does not belong to the date",
+	}
+}
