@@ -1,0 +1,104 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/ecluse-gate/ecluse/internal/registry"
+	"github.com/ecluse-gate/ecluse/internal/upstream"
+)
+
+// entry is one public document with the validators that came with it; both change together or not at all (C61).
+type entry struct {
+	doc     registry.Document
+	etag    string
+	fetched time.Time // when the body was read
+	checked time.Time // when an upstream last confirmed it
+
+	renderings *renderings // shared by entries of the same document
+}
+
+// fetched is the outcome of one public listing read.
+type fetched struct {
+	entry    *entry // nil: the upstream says that there is no such package
+	retained bool   // from before a cooldown, and older than its time (R87)
+}
+
+// publicDocument gives the public document of a package: kept, fetched, or, while the authority cools, retained. Callers of the
+// same document share one read (R46). Its errors are those of fromPublic.
+func (g *Gate) publicDocument(ctx context.Context, name string, maxAge time.Duration) (fetched, error) {
+	kept, ok := g.documents.Get(name)
+	if ok && time.Since(kept.checked) < maxAge {
+		return fetched{entry: kept}, nil
+	}
+	out, err := g.fetches.Do(ctx, name, func(ctx context.Context) (fetched, error) { return g.fetch(ctx, name, kept) })
+	if err == nil {
+		return out, nil
+	}
+	var wait *Unavailable
+	if ok && errors.As(err, &wait) && wait.Cooldown && time.Since(kept.checked) < g.MaxStale {
+		return fetched{entry: kept, retained: true}, nil
+	}
+	return fetched{}, err
+}
+
+// fetch reads one listing from the public upstream and keeps it.
+func (g *Gate) fetch(ctx context.Context, name string, kept *entry) (fetched, error) {
+	u, err := g.Public.Under(g.Ecosystem.ListingPath(name))
+	if err != nil {
+		return fetched{}, err
+	}
+	req := upstream.Request{Method: http.MethodGet, URL: u, Kind: upstream.Metadata, Accept: g.Ecosystem.ListingAccept}
+	if kept != nil && time.Since(kept.fetched) < revalidateTTL {
+		req.IfNoneMatch = kept.etag
+	}
+	resp, err := g.Public.Do(ctx, req)
+	if err != nil {
+		return fetched{}, fromPublic(err)
+	}
+	defer resp.Body.Close()
+	switch s := resp.StatusCode; {
+	case s == http.StatusOK:
+		return g.read(resp, name)
+	case s == http.StatusNotModified && req.IfNoneMatch != "":
+		fresh := *kept
+		fresh.checked = time.Now()
+		g.keep(name, &fresh)
+		return fetched{entry: &fresh}, nil
+	case s == http.StatusNotFound || s == http.StatusGone:
+		g.documents.Delete(name)
+		return fetched{}, nil
+	case resp.Throttled:
+		return fetched{}, &Unavailable{Wait: resp.Wait, Cooldown: true, Forwarded: true,
+			Reason: "the public registry asked for a pause; nothing is sent to it until that is over"}
+	case s == http.StatusRequestTimeout || s >= 500:
+		return fetched{}, &Unavailable{Wait: transientWait, Reason: fmt.Sprintf("the public registry answered %d", s)}
+	default:
+		return fetched{}, &BadUpstream{Reason: fmt.Sprintf("the public registry answered %d to a listing", s)}
+	}
+}
+
+func (g *Gate) read(resp *upstream.Response, name string) (fetched, error) {
+	body, err := upstream.ReadBody(resp.Response, maxDocument)
+	if err != nil {
+		return fetched{}, fromPublic(err)
+	}
+	doc, err := g.Ecosystem.Scan(g.pkg(name), body)
+	if err != nil {
+		return fetched{}, fromPublic(err)
+	}
+	now := time.Now()
+	e := &entry{doc: doc, etag: resp.Header.Get("ETag"), fetched: now, checked: now, renderings: &renderings{}}
+	if n := doc.Dropped(); n > 0 {
+		g.Metrics.Dropped(g.Ecosystem.Name, n)
+	}
+	g.keep(name, e)
+	return fetched{entry: e}, nil
+}
+
+func (g *Gate) keep(name string, e *entry) {
+	g.documents.Put(name, e, e.doc.Cost()+int64(len(name))+256+e.renderings.cost())
+}

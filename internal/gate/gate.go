@@ -1,0 +1,117 @@
+// Package gate is the pipeline between a client's request and the upstreams: private first, public under the rules, one admission
+// for listings and artifacts, and an honest answer while a public authority cools. It knows no protocol: an Ecosystem lends it
+// paths, documents and renderings.
+package gate
+
+import (
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/ecluse-gate/ecluse/internal/cache"
+	"github.com/ecluse-gate/ecluse/internal/obs"
+	"github.com/ecluse-gate/ecluse/internal/policy"
+	"github.com/ecluse-gate/ecluse/internal/registry"
+	"github.com/ecluse-gate/ecluse/internal/upstream"
+)
+
+// Bounds of foreign input.
+const (
+	maxDocument = 64 << 20 // a listing, unpacked; the largest real packuments have about 40 MB
+	maxRefusal  = 1 << 20  // a relayed refusal's body
+)
+
+// Times that have no configuration key.
+const (
+	// versionTTL is how long the facts of one version serve artifact requests without a new listing read: what a registry says of a
+	// published version does not change.
+	versionTTL = 10 * time.Minute
+	// revalidateTTL bounds how long 304 answers may confirm one body before it is fetched whole again (C61).
+	revalidateTTL = 24 * time.Hour
+	// missTTL is how young a document must be for the absence of a version in it to be believed without asking again.
+	missTTL = 5 * time.Second
+)
+
+// Ecosystem is what one protocol lends to the pipeline. All functions are pure and safe for concurrent use.
+type Ecosystem struct {
+	// Name is the ecosystem's name in metrics and policy ("npm").
+	Name string
+	// ListingAccept is sent upstream for a listing.
+	ListingAccept string
+	// ListingPath and ArtifactPath are the escaped conventional paths below an upstream's base.
+	ListingPath  func(name string) string
+	ArtifactPath func(name, file string) string
+	// VersionOfFile tells which version a file belongs to.
+	VersionOfFile func(name, file string) (version string, ok bool)
+	// Scan reads a document; its errors wrap registry.ErrMalformed or registry.ErrTooLarge.
+	Scan func(registry.Package, []byte) (registry.Document, error)
+	// Render splices a listing.
+	Render func(registry.View) (registry.Rendering, error)
+	// RenderVersion renders one version of a view, by number or dist-tag; false says that the view does not hold it.
+	RenderVersion func(v registry.View, selector string) (registry.Rendering, bool, error)
+}
+
+// Options make a Gate.
+type Options struct {
+	Ecosystem Ecosystem
+	Public    *upstream.Public
+	Private   *upstream.Private // nil: there is none
+	// DegradePrivate serves what resolved when the private upstream fails, instead of refusing (R93).
+	DegradePrivate bool
+	// FirstParty names packages that resolve privately only.
+	FirstParty []policy.Pattern
+	Policy     *policy.Set
+	// TTL is how long a public document is served without asking again; MaxStale how old it may be while its authority cools
+	// (R87; 0 is off); MaxBytes bounds the memory of documents and renderings.
+	TTL, MaxStale time.Duration
+	MaxBytes      int64
+	Metrics       *obs.Metrics
+	Logger        *slog.Logger
+}
+
+// Gate is one mount. It is safe for concurrent use.
+type Gate struct {
+	Options
+	policy atomic.Pointer[policy.Set]
+
+	documents *cache.Store[string, *entry]
+	fetches   cache.Flight[string, fetched]
+	versions  *cache.Store[versionKey, versionFacts]
+}
+
+type versionKey struct{ name, version string }
+
+type versionFacts struct {
+	version registry.Version
+	read    time.Time
+}
+
+// New returns a gate that has fetched nothing yet.
+func New(o Options) *Gate {
+	g := &Gate{
+		Options:   o,
+		documents: cache.NewStore[string, *entry](o.MaxBytes),
+		versions:  cache.NewStore[versionKey, versionFacts](max(o.MaxBytes/16, 1<<20)),
+	}
+	g.policy.Store(o.Policy)
+	return g
+}
+
+// SetPolicy changes the rules for every request from now on; what is cached are documents, not verdicts.
+func (g *Gate) SetPolicy(p *policy.Set) { g.policy.Store(p) }
+
+// CacheSize returns how many public documents are kept and their cost in bytes, renderings included.
+func (g *Gate) CacheSize() (documents int, bytes int64) { return g.documents.Size() }
+
+func (g *Gate) pkg(name string) registry.Package {
+	return registry.Package{Ecosystem: g.Ecosystem.Name, Name: name}
+}
+
+func (g *Gate) firstParty(name string) bool {
+	for _, p := range g.FirstParty {
+		if p.MatchPackage(g.Ecosystem.Name, name) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,266 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/ecluse-gate/ecluse/internal/policy"
+	"github.com/ecluse-gate/ecluse/internal/registry"
+)
+
+// ListingRequest asks for one representation of a package's listing.
+type ListingRequest struct {
+	Name string
+	Form string
+	// Base is the mount's address as this client sees it, without a trailing slash.
+	Base string
+	// Authorization is the caller's credential; only the private upstream sees it.
+	Authorization string
+}
+
+// Degradation says why a listing is not the complete and current one.
+type Degradation string
+
+// The reasons, which are also the label of the metric.
+const (
+	Complete          Degradation = ""
+	DegradedCooldown  Degradation = "cooldown" // public versions are missing while their authority cools (R43)
+	DegradedRetained  Degradation = "retained" // from before the cooldown, and older than its time (R87)
+	DegradedPrivate   Degradation = "private"  // the private upstream failed (R93)
+	DegradedTransient Degradation = "upstream" // the public upstream failed, and the private one resolved
+)
+
+// Listing is a rendered listing and how to serve it.
+type Listing struct {
+	*Rendered
+	Degraded Degradation
+	// Forwarded tells that this request met the throttled answer itself.
+	Forwarded bool
+}
+
+// Listing gives a package's listing: the private versions, and the public ones that the rules admit. Its errors are *NotFound,
+// *Denied, *Forbidden, *Unavailable and *BadUpstream; anything else is a fault of ours.
+func (g *Gate) Listing(ctx context.Context, r ListingRequest) (*Listing, error) {
+	l, err := g.listing(ctx, r)
+	g.countDecision("listing", "metadata", err)
+	if err == nil && l.Degraded != Complete {
+		g.Metrics.Degraded(g.Ecosystem.Name, string(l.Degraded))
+	}
+	return l, err
+}
+
+func (g *Gate) listing(ctx context.Context, r ListingRequest) (*Listing, error) {
+	res, err := g.resolve(ctx, r.Name, r.Authorization)
+	if err != nil {
+		return nil, err
+	}
+	l := &Listing{Degraded: res.degraded, Forwarded: res.forwarded}
+	if res.private == nil {
+		l.Rendered, err = g.renderPublic(r, res.public)
+	} else {
+		l.Rendered, err = g.renderMerged(r, res)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if l.Degraded != Complete && l.Degraded != DegradedRetained {
+		l.Rendered = l.Rendered.marked() // never to answer for the complete one (R43, R49)
+	}
+	return l, nil
+}
+
+// Version gives the object of one version, by its number or a dist-tag of the listing, under the same rules and with the same errors
+// as Listing.
+func (g *Gate) Version(ctx context.Context, r ListingRequest, selector string) (*Listing, error) {
+	l, err := g.oneVersion(ctx, r, selector)
+	g.countDecision("listing", "metadata", err)
+	return l, err
+}
+
+func (g *Gate) oneVersion(ctx context.Context, r ListingRequest, selector string) (*Listing, error) {
+	res, err := g.resolve(ctx, r.Name, r.Authorization)
+	if err != nil {
+		return nil, err
+	}
+	parts, err := g.parts(time.Now(), g.policy.Load(), r.Name, res)
+	if err != nil {
+		return nil, err
+	}
+	out, ok, err := g.Ecosystem.RenderVersion(g.view(r, parts), selector)
+	if err != nil {
+		return nil, err
+	}
+	if ok {
+		return &Listing{Rendered: newRendered(out), Degraded: res.degraded, Forwarded: res.forwarded}, nil
+	}
+	if res.public != nil {
+		if i := res.public.doc.Lookup(selector); i >= 0 {
+			if err := g.admitVersion(time.Now(), r.Name, res.public.doc.Versions()[i]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return nil, &NotFound{What: r.Name + "@" + selector}
+}
+
+// resolved is what the upstreams hold of a package; at least one of the two documents is there.
+type resolved struct {
+	private   registry.Document
+	public    *entry
+	degraded  Degradation
+	forwarded bool
+}
+
+// resolve asks the private upstream, then the public one.
+func (g *Gate) resolve(ctx context.Context, name, authorization string) (resolved, error) {
+	private, failed, err := g.privatePart(ctx, name, authorization)
+	if err != nil {
+		return resolved{}, err
+	}
+	res := resolved{private: private}
+	if failed != nil {
+		res.degraded = DegradedPrivate
+	}
+	if !g.firstParty(name) {
+		got, err := g.publicDocument(ctx, name, g.TTL)
+		if err != nil {
+			return withoutPublic(res, failed, err)
+		}
+		res.public = got.entry
+		if got.retained && failed == nil {
+			res.degraded = DegradedRetained
+		}
+	}
+	if res.private == nil && res.public == nil {
+		if failed != nil {
+			return resolved{}, failed // it may exist where nobody could look
+		}
+		return resolved{}, &NotFound{What: name}
+	}
+	return res, nil
+}
+
+// withoutPublic serves the private versions while the public upstream cannot answer, and says so (R43); with none to serve, the
+// client hears of the public trouble, or of the longer wait of two (R44).
+func withoutPublic(res resolved, failed *Unavailable, cause error) (resolved, error) {
+	wait, transient := errors.AsType[*Unavailable](cause)
+	_, bad := errors.AsType[*BadUpstream](cause)
+	if res.private == nil || len(res.private.Versions()) == 0 || !transient && !bad {
+		if transient && failed != nil {
+			return resolved{}, longest(wait, failed)
+		}
+		return resolved{}, cause
+	}
+	res.degraded = DegradedTransient
+	if transient && wait.Cooldown {
+		res.degraded, res.forwarded = DegradedCooldown, wait.Forwarded
+	}
+	return res, nil
+}
+
+// privatePart reads the private upstream. A failure that the mount tolerates comes back as failed, any other as the error, joined
+// with a cooldown that the client will meet anyway (R44).
+func (g *Gate) privatePart(ctx context.Context, name, authorization string) (doc registry.Document, failed *Unavailable, err error) {
+	if g.Private == nil {
+		return nil, nil, nil
+	}
+	doc, err = g.privateDocument(ctx, name, authorization)
+	wait, ok := errors.AsType[*Unavailable](err)
+	switch {
+	case !ok:
+		return doc, nil, err
+	case g.DegradePrivate:
+		return nil, wait, nil
+	case g.firstParty(name):
+		return nil, nil, wait
+	}
+	return nil, nil, longest(wait, g.cooling())
+}
+
+// cooling tells of a cooldown without asking for anything.
+func (g *Gate) cooling() *Unavailable {
+	wait, closed := g.Public.Remaining(time.Now())
+	if !closed {
+		return nil
+	}
+	return &Unavailable{Wait: wait, Cooldown: true, Reason: "the public registry asked for a pause, and the private one fails"}
+}
+
+// admission is which versions of a public document the rules admit now, and until when that stays so.
+type admission struct {
+	keep  []bool
+	count int
+	until time.Time // zero: for ever
+}
+
+// admit runs the rules over a whole document. It is the one admission for listings; admitVersion is the same for one version.
+func (g *Gate) admit(now time.Time, set *policy.Set, name string, doc registry.Document) admission {
+	versions := doc.Versions()
+	a := admission{keep: make([]bool, len(versions))}
+	for i := range versions {
+		ok, rule, at := set.Admits(now, policy.Subject{Package: g.pkg(name), Version: versions[i]})
+		a.keep[i] = ok
+		if ok {
+			a.count++
+			continue
+		}
+		g.Metrics.Denial(rule)
+		if !at.IsZero() && (a.until.IsZero() || at.Before(a.until)) {
+			a.until = at
+		}
+	}
+	return a
+}
+
+// deniedListing explains a listing with nothing to serve by the version that will be admitted first, or else by the last one.
+func (g *Gate) deniedListing(now time.Time, set *policy.Set, name string, doc registry.Document) error {
+	versions := doc.Versions()
+	if len(versions) == 0 {
+		if doc.Dropped() > 0 {
+			return &BadUpstream{Reason: "the public registry's document holds no usable version"}
+		}
+		return &NotFound{What: "any version of " + name}
+	}
+	var best policy.Verdict
+	what := name
+	for i, v := range versions {
+		verdict := set.Evaluate(now, policy.Subject{Package: g.pkg(name), Version: v})
+		sooner := !verdict.AdmittedAt.IsZero() && (best.AdmittedAt.IsZero() || verdict.AdmittedAt.Before(best.AdmittedAt))
+		if sooner || best.AdmittedAt.IsZero() && i == len(versions)-1 {
+			best, what = verdict, name+"@"+v.Version
+		}
+	}
+	return &Denied{What: what, Verdict: best}
+}
+
+func (g *Gate) admitVersion(now time.Time, name string, v registry.Version) error {
+	verdict := g.policy.Load().Evaluate(now, policy.Subject{Package: g.pkg(name), Version: v})
+	if verdict.Admit {
+		return nil
+	}
+	g.Metrics.Denial(verdict.Rule)
+	return &Denied{What: name + "@" + v.Version, Verdict: verdict}
+}
+
+// countDecision moves the decision and refusal counters, once for each client request (R80, R82).
+func (g *Gate) countDecision(kind, read string, err error) {
+	decision := "unavailable"
+	if err == nil {
+		decision = "admit"
+	} else if wait, ok := errors.AsType[*Unavailable](err); ok {
+		if wait.Authority != "" {
+			g.Metrics.Refusal(wait.Authority, read)
+		}
+	} else if isDenial(err) {
+		decision = "deny"
+	}
+	g.Metrics.Decision(g.Ecosystem.Name, kind, decision)
+}
+
+func isDenial(err error) bool {
+	_, denied := errors.AsType[*Denied](err)
+	_, forbidden := errors.AsType[*Forbidden](err)
+	_, absent := errors.AsType[*NotFound](err)
+	return denied || forbidden || absent
+}

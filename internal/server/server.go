@@ -1,0 +1,189 @@
+// Package server is the gate as HTTP handlers: mounts, middleware, the one table from error to status, health, and the admin API.
+// It decides nothing that concerns packages or upstreams.
+package server
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/ecluse-gate/ecluse/cooldown"
+	"github.com/ecluse-gate/ecluse/internal/gate"
+	"github.com/ecluse-gate/ecluse/internal/obs"
+)
+
+// Options make a Server.
+type Options struct {
+	NPM     *gate.Gate
+	Table   *cooldown.Table
+	Metrics *obs.Metrics
+	Logger  *slog.Logger
+	Tracer  trace.Tracer
+	// PublicURL is where clients reach the gate, without a trailing slash; empty means the address that each client used.
+	PublicURL string
+	// HelpMessage is added to every refusal.
+	HelpMessage string
+	// MaxInFlight bounds the requests at work at once, and Wait how long one more may wait for its turn; 0 means no bound.
+	MaxInFlight int
+	Wait        time.Duration
+	// Version is shown by the status API.
+	Version string
+}
+
+// Server holds the handlers. It is safe for concurrent use.
+type Server struct {
+	opts     Options
+	slots    chan struct{}
+	draining atomic.Bool
+}
+
+// New returns a server.
+func New(o Options) *Server {
+	s := &Server{opts: o}
+	if o.MaxInFlight > 0 {
+		s.slots = make(chan struct{}, o.MaxInFlight)
+	}
+	o.Metrics.WatchCooldown(s.gauges)
+	return s
+}
+
+// Handler is the public face. Mounts are routed before any cleaning of paths, since an encoded slash means something to them.
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /livez", health("ok"))
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		if s.draining.Load() {
+			http.Error(w, "draining", http.StatusServiceUnavailable)
+			return
+		}
+		health("ok")(w, r)
+	})
+	npm := &npmMount{prefix: "/npm", gate: s.opts.NPM, server: s}
+	return s.observe(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.EscapedPath(), npm.prefix+"/") {
+			npm.ServeHTTP(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	}))
+}
+
+// Drain makes readiness fail, so that a balancer sends no new clients while the last requests end.
+func (s *Server) Drain() { s.draining.Store(true) }
+
+func health(text string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.Header().Set("Cache-Control", "no-store")
+		_, _ = w.Write([]byte(text + "\n"))
+	}
+}
+
+// base is the address under which this client reaches the gate: what is configured, or what the client used, since clients refuse
+// files of another origin than their registry's (C37).
+func (s *Server) base(r *http.Request) string {
+	if s.opts.PublicURL != "" {
+		return s.opts.PublicURL
+	}
+	return "http://" + r.Host
+}
+
+// admit runs work when a place is free, or refuses after a bounded wait.
+func (s *Server) admit(w http.ResponseWriter, r *http.Request, m *npmMount, work func()) {
+	if s.slots == nil {
+		work()
+		return
+	}
+	t := time.NewTimer(s.opts.Wait)
+	defer t.Stop()
+	select {
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
+		work()
+	case <-t.C:
+		m.refuse(w, r, "busy", refusal{
+			status: http.StatusServiceUnavailable, retryAfter: 1, message: "the gate has as many requests at work as it may have",
+		})
+	case <-r.Context().Done():
+	}
+}
+
+// cut ends a connection in the middle of a body, having said why in the log. It does not return.
+func (s *Server) cut(r *http.Request, err error) {
+	level := slog.LevelWarn
+	if errors.Is(err, context.Canceled) || r.Context().Err() != nil {
+		level = slog.LevelDebug
+	}
+	s.opts.Logger.LogAttrs(context.WithoutCancel(r.Context()), level, "transfer broken off",
+		slog.String("path", r.URL.EscapedPath()), obs.Err(err))
+	panic(http.ErrAbortHandler)
+}
+
+// observe measures and traces every request.
+func (s *Server) observe(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		start := time.Now()
+		ctx, span := s.opts.Tracer.Start(r.Context(), "serve "+r.Method, trace.WithSpanKind(trace.SpanKindServer))
+		rec := &recorder{ResponseWriter: w, route: "other"}
+		defer func() {
+			span.SetAttributes(attribute.String("http.route", rec.route), attribute.Int("http.response.status_code", rec.status()))
+			span.End()
+			s.opts.Metrics.Request(rec.route, rec.status(), time.Since(start))
+		}()
+		next.ServeHTTP(rec, r.WithContext(ctx))
+	})
+}
+
+// traceRefusal shows the cause of a refusal in the request's own span (R83).
+func traceRefusal(ctx context.Context, r refusal) {
+	span := trace.SpanFromContext(ctx)
+	if !span.IsRecording() {
+		return
+	}
+	cause := "other"
+	if r.cooldown {
+		cause = "cooldown"
+	}
+	span.SetAttributes(attribute.String("ecluse.refusal", cause), attribute.Bool("ecluse.forwarded", r.forwarded),
+		attribute.Int64("ecluse.retry_after", r.retryAfter))
+	span.SetStatus(codes.Error, r.message)
+}
+
+// recorder remembers the status and the route's name.
+type recorder struct {
+	http.ResponseWriter
+	route string
+	code  int
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (r *recorder) WriteHeader(code int) {
+	if r.code == 0 {
+		r.code = code
+	}
+	r.ResponseWriter.WriteHeader(code)
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+func (r *recorder) status() int {
+	if r.code == 0 {
+		return http.StatusOK
+	}
+	return r.code
+}
+
+func setRoute(w http.ResponseWriter, route string) {
+	if rec, ok := w.(*recorder); ok {
+		rec.route = route
+	}
+}

@@ -1,0 +1,88 @@
+package server
+
+import (
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/ecluse-gate/ecluse/internal/gate"
+)
+
+// slowClient is how long one piece of a body may take to leave.
+const slowClient = 2 * time.Minute
+
+// writeListing sends a listing in the encoding that the client takes, or 304 when it has just that representation.
+func writeListing(w http.ResponseWriter, r *http.Request, l *gate.Listing) {
+	h := w.Header()
+	body, etag := l.Identity()
+	if acceptsGzip(r.Header) {
+		if packed, tag, ok := l.Gzip(); ok {
+			body, etag = packed, tag
+			h.Set("Content-Encoding", "gzip")
+		}
+	}
+	h.Set("Etag", etag)
+	h.Set("Vary", "Accept, Accept-Encoding")
+	switch l.Degraded {
+	case gate.Complete:
+		h.Set("Cache-Control", "private, no-cache")
+	case gate.DegradedRetained:
+		h.Set("Cache-Control", "private, no-cache")
+		h.Set("Cache-Status", cacheStatus(false, true))
+	case gate.DegradedCooldown:
+		h.Set("Cache-Control", "no-store")
+		h.Set("Cache-Status", cacheStatus(l.Forwarded, false))
+	default:
+		h.Set("Cache-Control", "no-store")
+		h.Set("Cache-Status", "ecluse; fwd=miss; detail=degraded")
+	}
+	if matches(r.Header, etag) {
+		h.Del("Content-Encoding")
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	h.Set("Content-Type", l.ContentType())
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(http.StatusOK)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(body)
+	}
+}
+
+// writeArtifact streams a file or hands on an upstream's refusal. A body that breaks off, or that is not what the listing names,
+// ends the connection, so that no client takes it for whole.
+func (s *Server) writeArtifact(w http.ResponseWriter, r *http.Request, a *gate.Artifact) {
+	defer a.Body.Close()
+	h := w.Header()
+	for name, values := range a.Header {
+		h[name] = values
+	}
+	if a.Relayed && h.Get("Cache-Control") == "" {
+		h.Set("Cache-Control", "no-store")
+	}
+	if a.Throttled {
+		traceRefusal(r.Context(), refusal{status: a.Status, cooldown: true, forwarded: true})
+	}
+	w.WriteHeader(a.Status)
+	if r.Method == http.MethodHead {
+		return
+	}
+	rc := http.NewResponseController(w)
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := a.Body.Read(buf)
+		if n > 0 {
+			_ = rc.SetWriteDeadline(time.Now().Add(slowClient)) // not every writer has deadlines
+			if _, werr := w.Write(buf[:n]); werr != nil {
+				return
+			}
+		}
+		if err == io.EOF { //nolint:errorlint // the plain end only
+			return
+		}
+		if err != nil {
+			s.cut(r, err)
+		}
+	}
+}

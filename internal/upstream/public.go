@@ -1,0 +1,184 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/ecluse-gate/ecluse/cooldown"
+)
+
+// Public is one public upstream. Every read asks its authority's cooldown first.
+type Public struct {
+	client    *Client
+	base      *url.URL
+	authority cooldown.Authority
+}
+
+// Public returns the public upstream at a base address. Only that address's authority is ever dialled through it.
+func (c *Client) Public(base *url.URL) (*Public, error) {
+	a, err := cooldown.AuthorityOf(base)
+	if err != nil {
+		return nil, err
+	}
+	return &Public{client: c, base: base, authority: a}, nil
+}
+
+// Authority is the destination whose cooldown counts.
+func (p *Public) Authority() cooldown.Authority { return p.authority }
+
+// Remaining is how long the authority still cools, and whether it is not open. Reading it changes nothing (tc-072).
+func (p *Public) Remaining(now time.Time) (wait time.Duration, closed bool) {
+	for _, s := range p.client.opts.Table.Snapshot(now) {
+		if s.Authority == p.authority && s.Phase != cooldown.PhaseOpen {
+			return s.Remaining, true
+		}
+	}
+	return 0, false
+}
+
+// Request is one read.
+type Request struct {
+	Method string // GET or HEAD
+	// URL is the address, from Under or Owned.
+	URL    *url.URL
+	Kind   Kind
+	Accept string
+	// IfNoneMatch is a validator of an earlier answer, or empty.
+	IfNoneMatch string
+}
+
+// Under is the address of an escaped path below the base.
+func (p *Public) Under(path string) (*url.URL, error) { return join(p.base, path) }
+
+// Owned reads an absolute address that a document names. It is usable only with the scheme and the authority of this upstream,
+// since nothing else may be dialled, and without user information.
+func (p *Public) Owned(address string) (*url.URL, bool) {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != p.base.Scheme || u.User != nil {
+		return nil, false
+	}
+	a, err := cooldown.AuthorityOf(u)
+	return u, err == nil && a == p.authority
+}
+
+// Response is an upstream's answer at its headers; the caller closes Body.
+type Response struct {
+	*http.Response
+	// Throttled tells that this answer started or renewed a cooldown, which now lasts Wait.
+	Throttled bool
+	Wait      time.Duration
+}
+
+// Do sends one read, or refuses it with *cooldown.Refusal, having sent nothing. An answer of any status is no error; no answer
+// is a *Failure. The exchange, body included, ends when ctx does.
+func (p *Public) Do(ctx context.Context, r Request) (*Response, error) {
+	ctx = withKind(ctx, r.Kind)
+	deadline := time.Now().Add(p.client.opts.Hold)
+	for {
+		resp, err := p.client.exchange(ctx, p.client.public, r, "")
+		refusal, refused := errors.AsType[*cooldown.Refusal](err)
+		switch {
+		case err == nil:
+			out := &Response{Response: resp, Throttled: throttles(resp, time.Now())}
+			if out.Throttled {
+				out.Wait, _ = p.Remaining(time.Now())
+			}
+			return out, nil
+		case refused && p.client.hold(ctx, refusal, deadline):
+			continue
+		}
+		return nil, err
+	}
+}
+
+// hold waits for the end of a cooldown when that comes before the deadline and a place is free (R89). The cooldown is asked again
+// afterwards, so nothing is sent early.
+func (c *Client) hold(ctx context.Context, r *cooldown.Refusal, deadline time.Time) bool {
+	wait := max(r.Wait, time.Millisecond)
+	if c.opts.Hold == 0 || time.Now().Add(wait).After(deadline) {
+		return false
+	}
+	select {
+	case c.holders <- struct{}{}:
+		defer func() { <-c.holders }()
+	default:
+		return false
+	}
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// exchange sends one request, with a bound on its time, and types its error.
+func (c *Client) exchange(ctx context.Context, rt http.RoundTripper, r Request, authorization string) (*http.Response, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	limit := time.AfterFunc(metadataTimeout, func() { cancel(errExchangeTimeout) })
+	stop := func() { limit.Stop(); cancel(nil) }
+	req, err := http.NewRequestWithContext(ctx, r.Method, r.URL.String(), http.NoBody)
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	req.Header.Set("User-Agent", c.opts.UserAgent)
+	if r.Accept != "" {
+		req.Header.Set("Accept", r.Accept)
+	}
+	if r.IfNoneMatch != "" {
+		req.Header.Set("If-None-Match", r.IfNoneMatch)
+	}
+	encoding := "identity" // artifacts are sent on as they are (C30)
+	if r.Kind == Metadata {
+		encoding = "gzip"
+	}
+	req.Header.Set("Accept-Encoding", encoding)
+	if authorization != "" {
+		req.Header.Set("Authorization", authorization)
+	}
+	resp, err := rt.RoundTrip(req)
+	if err != nil {
+		err = failure(ctx, err)
+		stop()
+		return nil, err
+	}
+	if r.Kind != Metadata {
+		limit.Stop()
+	}
+	resp.Body = &boundBody{ReadCloser: resp.Body, ctx: ctx, limit: limit, stop: stop, stalls: r.Kind != Metadata}
+	return resp, nil
+}
+
+// boundBody ends an exchange with its body. A metadata exchange keeps its one limit; an artifact may take as long as it wants as
+// long as bytes arrive.
+type boundBody struct {
+	io.ReadCloser
+	ctx    context.Context //nolint:containedctx // the exchange that this body ends
+	limit  *time.Timer
+	stop   func()
+	stalls bool
+}
+
+func (b *boundBody) Read(p []byte) (int, error) {
+	if b.stalls { // only waiting for the upstream counts, not a client that reads slowly
+		b.limit.Reset(stallTimeout)
+		defer b.limit.Stop()
+	}
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && err != io.EOF {
+		err = &Failure{Outcome: outcomeOf(b.ctx, err), err: err}
+	}
+	return n, err
+}
+
+func (b *boundBody) Close() error {
+	defer b.stop()
+	return b.ReadCloser.Close()
+}

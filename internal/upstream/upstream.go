@@ -1,0 +1,181 @@
+// Package upstream is every exchange with a registry: public reads, which a cooldown can refuse, and private reads, which it never
+// concerns. It counts public attempts where they are really sent. It knows no JSON and no package names, follows no public
+// redirect and never repeats a request.
+package upstream
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/ecluse-gate/ecluse/cooldown"
+	"github.com/ecluse-gate/ecluse/cooldown/cooldownhttp"
+	"github.com/ecluse-gate/ecluse/internal/obs"
+)
+
+// Kind says what a read is for (R81).
+type Kind string
+
+// The kinds of reads.
+const (
+	Metadata  Kind = "metadata"
+	Artifact  Kind = "artifact"
+	Companion Kind = "companion"
+)
+
+// Time limits of one exchange. A probe is bounded by them (R72).
+const (
+	dialTimeout     = 10 * time.Second
+	headerTimeout   = 30 * time.Second
+	metadataTimeout = 90 * time.Second // a whole metadata exchange, body included
+	stallTimeout    = 30 * time.Second // an artifact's body without a single byte
+)
+
+// maxHolders bounds how many requests may wait for a recovery at once (R89).
+const maxHolders = 4096
+
+// Options make a Client.
+type Options struct {
+	Table   *cooldown.Table
+	Metrics *obs.Metrics
+	Logger  *slog.Logger
+	Tracer  trace.Tracer
+	// UserAgent names the gate to upstreams, which publish no limits but ask callers to identify themselves (C81).
+	UserAgent string
+	// RootCAs are trusted beside TLS's usual rules; nil means the system's.
+	RootCAs *x509.CertPool
+	// Hold is how long a public read may wait for the end of a cooldown instead of being refused; 0 is off (R89).
+	Hold time.Duration
+	// Dial replaces the network in tests; nil means the network.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+}
+
+// Client is the one way out. Its public side shares one cooldown table (R29). It is safe for concurrent use.
+type Client struct {
+	opts    Options
+	public  http.RoundTripper
+	private http.RoundTripper
+	holders chan struct{}
+}
+
+// New returns a client. Close it to drop idle connections.
+func New(o Options) *Client {
+	c := &Client{opts: o, holders: make(chan struct{}, maxHolders)}
+	c.private = c.transport()
+	c.public = &cooldownhttp.Transport{
+		Base:         &counter{base: c.transport(), metrics: o.Metrics, tracer: o.Tracer},
+		Table:        o.Table,
+		OnTransition: c.transition,
+	}
+	return c
+}
+
+func (c *Client) transport() *http.Transport {
+	dial := c.opts.Dial
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext
+	}
+	return &http.Transport{
+		DialContext:            dial,
+		TLSClientConfig:        &tls.Config{RootCAs: c.opts.RootCAs, MinVersion: tls.VersionTLS12},
+		TLSHandshakeTimeout:    dialTimeout,
+		ResponseHeaderTimeout:  headerTimeout,
+		ExpectContinueTimeout:  time.Second,
+		IdleConnTimeout:        90 * time.Second,
+		MaxIdleConnsPerHost:    64,
+		MaxResponseHeaderBytes: 64 << 10,
+		DisableCompression:     true, // encodings are asked for, bounded and checked by ReadBody
+		ForceAttemptHTTP2:      c.opts.Dial == nil,
+	}
+}
+
+// transition logs and counts what the cooldown decided: one line per transition, none per refused request (R78, R79).
+func (c *Client) transition(ctx context.Context, t cooldown.Transition) {
+	a := t.Authority
+	switch t.Kind {
+	case cooldown.TransitionEntered:
+		c.opts.Metrics.CooldownEntered(a.String(), t.Hint)
+		obs.LogEntered(ctx, c.opts.Logger, obs.Entry{
+			Host: a.Host, Port: int(a.Port), Status: t.Status, Delay: t.Delay, Hint: t.Hint, Ceiling: t.Ceiling,
+			Kind: string(kindOf(ctx)),
+		})
+	case cooldown.TransitionRecovered:
+		obs.LogRecovered(ctx, c.opts.Logger, a.Host, int(a.Port))
+	}
+}
+
+// Failure is a request that got no answer.
+type Failure struct {
+	// Outcome is connection, timeout or cancelled.
+	Outcome string
+	err     error
+}
+
+// Error says what happened, without the address.
+func (f *Failure) Error() string { return "no answer from the upstream: " + f.Outcome }
+
+// Unwrap gives the transport's error, for logs.
+func (f *Failure) Unwrap() error { return f.err }
+
+// failure types an error of a transport, leaving a cooldown's refusal as it is.
+func failure(ctx context.Context, err error) error {
+	if refusal, ok := errors.AsType[*cooldown.Refusal](err); ok {
+		return refusal
+	}
+	return &Failure{Outcome: outcomeOf(ctx, err), err: err}
+}
+
+var errExchangeTimeout = errors.New("the exchange took too long")
+
+// outcomeOf tells a caller that has gone from a timeout and from a broken connection.
+func outcomeOf(ctx context.Context, err error) string {
+	var timeout net.Error
+	switch {
+	case errors.Is(context.Cause(ctx), errExchangeTimeout):
+		return "timeout"
+	case ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return "timeout"
+	case ctx.Err() != nil:
+		return "cancelled"
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return "timeout"
+	}
+	return "connection"
+}
+
+type kindKey struct{}
+
+func withKind(ctx context.Context, k Kind) context.Context { return context.WithValue(ctx, kindKey{}, k) }
+
+func kindOf(ctx context.Context) Kind {
+	k, _ := ctx.Value(kindKey{}).(Kind)
+	return k
+}
+
+// Close drops idle connections.
+func (c *Client) Close() {
+	for _, rt := range []http.RoundTripper{c.private, c.public} {
+		if idle, ok := rt.(interface{ CloseIdleConnections() }); ok {
+			idle.CloseIdleConnections()
+		}
+	}
+}
+
+// join puts an escaped path under a base address.
+func join(base *url.URL, path string) (*url.URL, error) {
+	u, err := url.Parse(strings.TrimSuffix(base.String(), "/") + path)
+	if err != nil {
+		return nil, fmt.Errorf("upstream address: %v", err)
+	}
+	return u, nil
+}
