@@ -12,6 +12,7 @@ type constructor func(*cli.System) *cobra.Command
 // commands are the sub-commands in the order in which help shows them.
 func commands() []constructor {
 	return []constructor{
+		newServe,
 		newCheck,
 		newRetryAfter,
 		newEmulate,

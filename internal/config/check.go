@@ -137,17 +137,25 @@ func (l *loader) checkPlainHTTP() {
 		allowed = append(allowed, a.String())
 	}
 	l.cfg.Egress.AllowHTTP = allowed
-	for path, u := range map[string]*url.URL{npmPublic: l.cfg.Mounts.NPM.Public, npmPrivate: l.cfg.Mounts.NPM.Private} {
-		if u == nil || u.Scheme != "http" {
+	for _, up := range l.cfg.upstreams() {
+		a, err := cooldown.AuthorityOf(up.url)
+		if err != nil || up.url.Scheme != "http" || loopback(a.Host) || slices.Contains(allowed, a.String()) {
 			continue
 		}
-		a, err := cooldown.AuthorityOf(u)
-		if err != nil || loopback(a.Host) || slices.Contains(allowed, a.String()) {
-			continue
-		}
-		v, _ := l.strongest(path)
-		l.problems.add(path, v, "plain http is accepted for loopback addresses only; use https, or name %s in egress.allowHTTP", a)
+		v, _ := l.strongest(up.key)
+		l.problems.add(up.key, v, "plain http is accepted for loopback addresses only; use https, or name %s in egress.allowHTTP", a)
 	}
+}
+
+type upstream struct {
+	key string
+	url *url.URL
+}
+
+// upstreams are the registries that are configured.
+func (c *Config) upstreams() []upstream {
+	all := []upstream{{npmPublic, c.Mounts.NPM.Public}, {npmPrivate, c.Mounts.NPM.Private}}
+	return slices.DeleteFunc(all, func(u upstream) bool { return u.url == nil })
 }
 
 func loopback(host string) bool {
@@ -170,15 +178,12 @@ func (l *loader) checkAddresses() {
 	if wildcard(host) && c.PublicURL == nil && !l.failed["publicURL"] {
 		c.warn("publicURL: not set while listen is " + c.Listen + ", which clients elsewhere cannot use: links in listings will point there")
 	}
-	for path, u := range map[string]*url.URL{npmPublic: c.Mounts.NPM.Public, npmPrivate: c.Mounts.NPM.Private} {
-		if u == nil {
-			continue
-		}
-		a, err := cooldown.AuthorityOf(u)
+	for _, up := range c.upstreams() {
+		a, err := cooldown.AuthorityOf(up.url)
 		self := err == nil && strconv.Itoa(int(a.Port)) == port && (a.Host == host || loopback(a.Host) && (wildcard(host) || loopback(host)))
-		if self || c.PublicURL != nil && sameAuthority(c.PublicURL, u) {
-			v, _ := l.strongest(path)
-			l.problems.add(path, v, "points at the gate itself (%s)", a)
+		if self || c.PublicURL != nil && sameAuthority(c.PublicURL, up.url) {
+			v, _ := l.strongest(up.key)
+			l.problems.add(up.key, v, "points at the gate itself (%s)", a)
 		}
 	}
 }

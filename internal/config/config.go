@@ -57,6 +57,7 @@ type NPM struct {
 	Public         *url.URL // never nil
 	Private        *url.URL // nil: there is none
 	PrivateFailure PrivateFailure
+	FirstParty     []policy.Pattern // packages that resolve privately only
 }
 
 // PrivateFailure says what a failing private upstream means for a listing (spec R93).

@@ -331,7 +331,7 @@ func TestWarnings(t *testing.T) {
 func TestNotYet(t *testing.T) {
 	for _, c := range []string{
 		"queue: {url: 'postgres://db.example/x'}", "cooldown: {shared: 'valkey://v.example'}", "artifacts: {maxBytes: 1GiB}",
-		"mounts: {npm: {publish: {url: 'https://r.example'}}}", "mounts: {npm: {firstParty: ['@acme/*']}}", "mounts: {pypi: {public: 'https://r.example'}}",
+		"mounts: {npm: {publish: {url: 'https://r.example'}}}", "mounts: {pypi: {public: 'https://r.example'}}",
 		"integrity: {minPublic: sha512}", "advisories: {source: ./osv}", "egress: {blockedRanges: [10.0.0.0/8]}",
 	} {
 		p := problems(t, with(c))
@@ -518,5 +518,17 @@ func TestCAFile(t *testing.T) {
 			return files(name)
 		}
 		expect(t, o, "egress.caFile", c.problem)
+	}
+}
+
+func TestFirstParty(t *testing.T) {
+	c := load(t, with("mounts: {npm: {firstParty: ['@acme/*', left-pad]}}"))
+	if got := c.Mounts.NPM.FirstParty; len(got) != 2 || !got[0].MatchPackage("npm", "@acme/x") || !got[1].MatchPackage("npm", "left-pad") {
+		t.Errorf("first party = %v", got)
+	}
+	for _, bad := range []string{"'*'", "left-pad@1.0.0", "'@acme'x"} {
+		if p := problems(t, with("mounts: {npm: {firstParty: ["+bad+"]}}")); len(p) == 0 {
+			t.Errorf("%s: accepted", bad)
+		}
 	}
 }

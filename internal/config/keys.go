@@ -35,6 +35,7 @@ func keys() []key {
 			path: "mounts.npm.privateFailure", def: string(Refuse), oneOf: []string{string(Refuse), string(Degrade)},
 			into: func(c *Config) any { return (*string)(&c.Mounts.NPM.PrivateFailure) },
 		},
+		{path: "mounts.npm.firstParty", into: func(c *Config) any { return &c.Mounts.NPM.FirstParty }},
 		{path: "cache.ttl", def: "60s", into: func(c *Config) any { return &c.Cache.TTL }},
 		{path: "cache.maxBytes", def: "256MiB", into: func(c *Config) any { return &c.Cache.MaxBytes }},
 		{path: "cache.maxStale", def: "1h", into: func(c *Config) any { return &c.Cache.MaxStale }},
@@ -52,7 +53,6 @@ func keys() []key {
 		},
 		{path: "telemetry.otlp", into: func(c *Config) any { return &c.Telemetry.OTLP }},
 
-		{path: "mounts.npm.firstParty", notYet: "first-party names"},
 		{path: "mounts.npm.mirror.url", notYet: "the mirror"},
 		{path: "mounts.npm.mirror.tokenFile", notYet: "the mirror"},
 		{path: "mounts.npm.publish.url", notYet: "publishing"},

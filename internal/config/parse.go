@@ -9,6 +9,8 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/ecluse-gate/ecluse/internal/policy"
+
 	"github.com/ecluse-gate/ecluse/cooldown"
 )
 
@@ -25,8 +27,12 @@ type (
 
 // parseInto reads v into the place that dst points to.
 func parseInto(dst any, v value) (err error) {
-	if list, ok := dst.(*[]string); ok {
+	switch list := dst.(type) {
+	case *[]string:
 		*list, err = v.items()
+		return err
+	case *[]policy.Pattern:
+		*list, err = parsePatterns(v)
 		return err
 	}
 	if v.isList {
@@ -82,6 +88,22 @@ func (v value) items() ([]string, error) {
 		}
 	}
 	return out, nil
+}
+
+// parsePatterns reads names of packages, all versions of each.
+func parsePatterns(v value) (out []policy.Pattern, err error) {
+	texts, err := v.items()
+	for _, text := range texts {
+		p, perr := policy.ParsePattern(text)
+		switch {
+		case perr != nil:
+			return nil, problemf("%v", perr)
+		case p.HasVersion():
+			return nil, problemf("%s: a name without a version", quote(text))
+		}
+		out = append(out, p)
+	}
+	return out, err
 }
 
 func parseCount(s string) (int, error) {

@@ -43,11 +43,12 @@ type Server struct {
 	opts     Options
 	slots    chan struct{}
 	draining atomic.Bool
+	close    func()
 }
 
 // New returns a server.
 func New(o Options) *Server {
-	s := &Server{opts: o}
+	s := &Server{opts: o, close: func() {}}
 	if o.MaxInFlight > 0 {
 		s.slots = make(chan struct{}, o.MaxInFlight)
 	}

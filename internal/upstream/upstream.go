@@ -57,8 +57,11 @@ type Options struct {
 	// Hold is how long a public read may wait for the end of a cooldown instead of being refused; 0 is off (R89).
 	Hold time.Duration
 	// Dial replaces the network in tests; nil means the network.
-	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+	Dial DialFunc
 }
+
+// DialFunc opens a connection, as net.Dialer.DialContext does.
+type DialFunc func(ctx context.Context, network, addr string) (net.Conn, error)
 
 // Client is the one way out. Its public side shares one cooldown table (R29). It is safe for concurrent use.
 type Client struct {

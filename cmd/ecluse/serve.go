@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ecluse-gate/ecluse/internal/cli"
+	"github.com/ecluse-gate/ecluse/internal/config"
+	"github.com/ecluse-gate/ecluse/internal/obs"
+	"github.com/ecluse-gate/ecluse/internal/server"
+)
+
+func newServe(sys *cli.System) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the gate",
+		Long: "Runs the gate in front of package registries: private first, public under the rules, and one honest cooldown for each\n" +
+			"upstream authority. Prints where it listens, and stops on SIGTERM when the requests at work have ended.",
+		Args: cobra.NoArgs,
+	}
+	gate := addConfigFlag(c)
+	gate.addOverrides()
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		cfg, err := gate.load(c.Context(), sys)
+		if err != nil {
+			return err
+		}
+		return serve(c.Context(), sys, cfg)
+	}
+	exitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Usage)
+	return c
+}
+
+// serve runs the gate until ctx ends, and then lets the requests at work end.
+func serve(ctx context.Context, sys *cli.System, cfg *config.Config) error {
+	logger, err := obs.NewLogger(sys.Stderr, cfg.Log.Format, cfg.Log.Level, cli.IsTerminal(sys.Stderr))
+	if err != nil {
+		return err
+	}
+	for _, warning := range cfg.Warnings {
+		logger.Warn(warning)
+	}
+	tracer, stopTraces, err := obs.NewTracerProvider(ctx, urlString(cfg.Telemetry.OTLP))
+	if err != nil {
+		return err
+	}
+	roots, err := rootCAs(cfg.Egress.CAPem)
+	if err != nil {
+		return err
+	}
+	version, _ := buildIdentity()
+	gate, err := server.Build(server.BuildOptions{
+		Config: cfg, Logger: logger, Tracer: tracer.Tracer(obs.TracerName), RootCAs: roots, Version: version,
+	})
+	if err != nil {
+		return err
+	}
+	defer gate.Close()
+	faces, err := listen(ctx, sys, cfg, gate)
+	if err != nil {
+		return err
+	}
+	err = runFaces(ctx, logger, gate, faces, cfg.Serve.Drain)
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	return errors.Join(err, stopTraces(end))
+}
+
+// face is one listener with what answers on it.
+type face struct {
+	listener net.Listener
+	server   *http.Server
+}
+
+// listen opens every listener before anything is served, and tells the user where they are.
+func listen(ctx context.Context, sys *cli.System, cfg *config.Config, gate *server.Server) ([]face, error) {
+	var faces []face
+	for _, f := range []struct {
+		key, addr, text string
+		handler         http.Handler
+	}{
+		{"listen", cfg.Listen, "npm registry at http://%s/npm/\n", gate.Handler()},
+		{"admin", cfg.Admin, "status page at http://%s/\n", gate.Admin()},
+	} {
+		if f.addr == "" {
+			continue
+		}
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", f.addr)
+		if err != nil {
+			for _, open := range faces {
+				_ = open.listener.Close()
+			}
+			return nil, fmt.Errorf("%s %s: %v; choose another address with --%s or the key %s", f.key, f.addr, err, f.key, f.key)
+		}
+		faces = append(faces, face{l, &http.Server{
+			Handler: f.handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		}})
+		fmt.Fprintf(sys.Stdout, f.text, l.Addr())
+	}
+	return faces, nil
+}
+
+// runFaces serves until ctx ends, then drains.
+func runFaces(ctx context.Context, logger *slog.Logger, gate *server.Server, faces []face, drain time.Duration) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, f := range faces {
+		f.server.ErrorLog = slog.NewLogLogger(logger.Handler(), slog.LevelDebug)
+		group.Go(func() error {
+			if err := f.server.Serve(f.listener); !errors.Is(err, http.ErrServerClosed) {
+				return err
+			}
+			return nil
+		})
+	}
+	group.Go(func() error {
+		<-ctx.Done()
+		gate.Drain()
+		logger.Info("stopping", slog.Duration("drain", drain))
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
+		defer cancel()
+		var err error
+		for _, f := range faces {
+			if serr := f.server.Shutdown(end); serr != nil {
+				err = errors.Join(err, fmt.Errorf("requests were still at work after %v", drain), f.server.Close())
+			}
+		}
+		return err
+	})
+	return group.Wait()
+}
+
+// rootCAs adds certificates to the system's.
+func rootCAs(pem []byte) (*x509.CertPool, error) {
+	if len(pem) == 0 {
+		return nil, nil
+	}
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		return nil, fmt.Errorf("read the system's certificates: %v", err)
+	}
+	pool.AppendCertsFromPEM(pem)
+	return pool, nil
+}
+
+func urlString(u *url.URL) string {
+	if u == nil {
+		return ""
+	}
+	return strings.TrimSuffix(u.String(), "/")
+}
