@@ -2,7 +2,6 @@ package config_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -410,125 +409,6 @@ func TestAllProblemsAtOnce(t *testing.T) {
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("no %q in:\n%v", want, err)
-		}
-	}
-}
-
-func TestRules(t *testing.T) {
-	minAge := policy.Spec{Name: "min-age", Type: policy.AllowIfOlderThan, Age: 168 * time.Hour}
-	for _, c := range []struct {
-		name, file string
-		want       []policy.Spec
-		problem    string
-	}{
-		{"merged over the default", "rules: {min-age: {age: 3d}}", []policy.Spec{{Name: "min-age", Type: policy.AllowIfOlderThan, Age: 72 * time.Hour}}, ""},
-		{"switched off", "rules: {min-age: {enabled: false}, a: {type: AllowByIdentity, packages: ['npm:foo@1.2.3']}}", []policy.Spec{{Name: "a", Type: policy.AllowByIdentity, Packages: []string{"npm:foo@1.2.3"}}}, ""},
-		{"another type starts anew", "rules: {min-age: {type: AllowByIdentity, packages: [a]}}", []policy.Spec{{Name: "min-age", Type: policy.AllowByIdentity, Packages: []string{"a"}}}, ""},
-		{
-			"added", "rules: {bad: {type: DenyByIdentity, packages: [left-pad, '@evil/*'], precedence: 900, ecosystems: [npm]}}",
-			[]policy.Spec{{Name: "bad", Type: policy.DenyByIdentity, Packages: []string{"left-pad", "@evil/*"}, Precedence: 900, Ecosystems: []string{"npm"}}, minAge}, "",
-		},
-		{"no type", "rules: {x: {age: 1h}}", nil, "has no type"},
-		{"no age", "rules: {x: {type: AllowIfOlderThan}}", nil, "needs an age"},
-		{"no packages", "rules: {x: {type: DenyByIdentity}}", nil, "needs packages"},
-		{"key of another type", "rules: {x: {type: DenyByIdentity, packages: [a], age: 1h}}", nil, "no such key"},
-		{"pattern", "rules: {x: {type: DenyByIdentity, packages: ['a b']}}", nil, "write name, @scope/name"},
-		{"enabled", "rules: {min-age: {enabled: 0}}", nil, "true or false"},
-		{"precedence", "rules: {min-age: {precedence: 0}}", nil, "at least 1"},
-		{"ecosystem", "rules: {min-age: {ecosystems: [cargo]}}", nil, "no ecosystem"},
-		{"name", "rules: {Min Age: {type: DenyByIdentity, packages: [a]}}", nil, "a rule's name"},
-		{"not a group", "rules: {min-age: off}", nil, "a group of settings"},
-		{"switched off and wrong all the same", "rules: {x: {type: DenyByIdentity, enabled: false}}", nil, "needs packages"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			if c.problem != "" {
-				_, err := config.Load(t.Context(), with(c.file))
-				if err == nil || !strings.Contains(err.Error(), c.problem) {
-					t.Errorf("want %q, got %v", c.problem, err)
-				}
-				return
-			}
-			if diff := cmp.Diff(c.want, load(t, with(c.file)).Rules); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
-}
-
-func TestTokens(t *testing.T) {
-	for _, c := range []struct {
-		name, file, problem string
-		want                int
-	}{
-		{"two", "# people\nann tok-a\n\nbob\ttok-b\n", "", 2},
-		{"no token", "ann\n", "line 1", 0},
-		{"three words", "ann tok-a\nbob tok b\n", "line 2", 0},
-		{"same name", "ann tok-a\nann tok-b\n", "line 2", 0},
-		{"same token", "ann tok-a\nbob tok-a\n", "line 2", 0},
-		{"nobody", "# empty\n", "lock everybody out", 0},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			o := with("auth: {tokensFile: tokens}")
-			files := o.ReadFile
-			o.ReadFile = func(name string) ([]byte, error) {
-				if name == "tokens" {
-					return []byte(c.file), nil
-				}
-				return files(name)
-			}
-			got, err := config.Load(t.Context(), o)
-			if c.problem == "" {
-				if err != nil || len(got.Auth.Tokens) != c.want || got.Auth.Tokens[1] != (config.Token{Name: "bob", Secret: config.NewSecret("tok-b")}) {
-					t.Errorf("tokens %v, %v", got.Auth.Tokens, err)
-				}
-				return
-			}
-			if err == nil || !strings.Contains(err.Error(), c.problem) || strings.Contains(err.Error(), "tok-") {
-				t.Errorf("want %q and no token, got %v", c.problem, err)
-			}
-		})
-	}
-}
-
-func TestSecretDoesNotPrint(t *testing.T) {
-	s := config.NewSecret("hunter2")
-	shown := fmt.Sprintf("%v %s %q %#v %+v", s, s, s, s, config.Token{Secret: s})
-	encoded, err := json.Marshal(config.Token{Name: "a", Secret: s})
-	if err != nil || strings.Contains(shown+string(encoded), "hunter2") {
-		t.Errorf("the secret shows: %s %s %v", shown, encoded, err)
-	}
-	if s.Reveal() != "hunter2" {
-		t.Error("the secret is lost")
-	}
-}
-
-func TestCAFile(t *testing.T) {
-	for _, c := range []struct{ pem, problem string }{
-		{"nonsense", "not a PEM certificate"},
-		{"", "not a PEM certificate"},
-		{"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n", "only certificates"},
-		{"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "certificate 1"},
-	} {
-		o := with("egress: {caFile: ca.pem}")
-		files := o.ReadFile
-		o.ReadFile = func(name string) ([]byte, error) {
-			if name == "ca.pem" {
-				return []byte(c.pem), nil
-			}
-			return files(name)
-		}
-		expect(t, o, "egress.caFile", c.problem)
-	}
-}
-
-func TestFirstParty(t *testing.T) {
-	c := load(t, with("mounts: {npm: {firstParty: ['@acme/*', left-pad]}}"))
-	if got := c.Mounts.NPM.FirstParty; len(got) != 2 || !got[0].MatchPackage("npm", "@acme/x") || !got[1].MatchPackage("npm", "left-pad") {
-		t.Errorf("first party = %v", got)
-	}
-	for _, bad := range []string{"'*'", "left-pad@1.0.0", "'@acme'x"} {
-		if p := problems(t, with("mounts: {npm: {firstParty: ["+bad+"]}}")); len(p) == 0 {
-			t.Errorf("%s: accepted", bad)
 		}
 	}
 }

@@ -40,23 +40,6 @@ func parseInto(dst any, v value) (err error) {
 	}
 	s := v.scalar
 	switch dst := dst.(type) {
-	case *string:
-		*dst = s
-	case *hostPort:
-		*dst, err = hostPort(s), checkHostPort(s)
-	case *optionalHostPort:
-		if s != "" {
-			err = checkHostPort(s)
-		}
-		*dst = optionalHostPort(s)
-	case *required:
-		if *dst = required(s); strings.TrimSpace(s) == "" {
-			err = problemf("must not be empty")
-		}
-	case *oneLine:
-		if *dst = oneLine(s); strings.ContainsFunc(s, unicode.IsControl) || len(s) > 1000 {
-			err = problemf("must be one line of at most 1000 bytes, without control characters")
-		}
 	case *int:
 		*dst, err = parseCount(s)
 	case *time.Duration:
@@ -68,9 +51,35 @@ func parseInto(dst any, v value) (err error) {
 			*dst, err = parseURL(s)
 		}
 	default:
-		panic("config: a key of an unknown type")
+		return parseText(dst, s)
 	}
 	return err
+}
+
+// parseText reads the kinds of text. A wrong one is kept all the same: the problem forbids its use.
+func parseText(dst any, s string) error {
+	switch dst := dst.(type) {
+	case *string:
+		*dst = s
+	case *hostPort:
+		*dst = hostPort(s)
+		return checkHostPort(s)
+	case *optionalHostPort:
+		if *dst = optionalHostPort(s); s != "" {
+			return checkHostPort(s)
+		}
+	case *required:
+		if *dst = required(s); strings.TrimSpace(s) == "" {
+			return problemf("must not be empty")
+		}
+	case *oneLine:
+		if *dst = oneLine(s); strings.ContainsFunc(s, unicode.IsControl) || len(s) > 1000 {
+			return problemf("must be one line of at most 1000 bytes, without control characters")
+		}
+	default:
+		panic("config: a key of an unknown type")
+	}
+	return nil
 }
 
 // items is a list from the file, or the comma-separated text of another layer.

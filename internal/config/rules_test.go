@@ -1,0 +1,53 @@
+package config_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ecluse-gate/ecluse/internal/config"
+	"github.com/ecluse-gate/ecluse/internal/policy"
+)
+
+func TestRules(t *testing.T) {
+	minAge := policy.Spec{Name: "min-age", Type: policy.AllowIfOlderThan, Age: 168 * time.Hour}
+	for _, c := range []struct {
+		name, file string
+		want       []policy.Spec
+		problem    string
+	}{
+		{"merged over the default", "rules: {min-age: {age: 3d}}", []policy.Spec{{Name: "min-age", Type: policy.AllowIfOlderThan, Age: 72 * time.Hour}}, ""},
+		{"switched off", "rules: {min-age: {enabled: false}, a: {type: AllowByIdentity, packages: ['npm:foo@1.2.3']}}", []policy.Spec{{Name: "a", Type: policy.AllowByIdentity, Packages: []string{"npm:foo@1.2.3"}}}, ""},
+		{"another type starts anew", "rules: {min-age: {type: AllowByIdentity, packages: [a]}}", []policy.Spec{{Name: "min-age", Type: policy.AllowByIdentity, Packages: []string{"a"}}}, ""},
+		{
+			"added", "rules: {bad: {type: DenyByIdentity, packages: [left-pad, '@evil/*'], precedence: 900, ecosystems: [npm]}}",
+			[]policy.Spec{{Name: "bad", Type: policy.DenyByIdentity, Packages: []string{"left-pad", "@evil/*"}, Precedence: 900, Ecosystems: []string{"npm"}}, minAge}, "",
+		},
+		{"no type", "rules: {x: {age: 1h}}", nil, "has no type"},
+		{"no age", "rules: {x: {type: AllowIfOlderThan}}", nil, "needs an age"},
+		{"no packages", "rules: {x: {type: DenyByIdentity}}", nil, "needs packages"},
+		{"key of another type", "rules: {x: {type: DenyByIdentity, packages: [a], age: 1h}}", nil, "no such key"},
+		{"pattern", "rules: {x: {type: DenyByIdentity, packages: ['a b']}}", nil, "write name, @scope/name"},
+		{"enabled", "rules: {min-age: {enabled: 0}}", nil, "true or false"},
+		{"precedence", "rules: {min-age: {precedence: 0}}", nil, "at least 1"},
+		{"ecosystem", "rules: {min-age: {ecosystems: [cargo]}}", nil, "no ecosystem"},
+		{"name", "rules: {Min Age: {type: DenyByIdentity, packages: [a]}}", nil, "a rule's name"},
+		{"not a group", "rules: {min-age: off}", nil, "a group of settings"},
+		{"switched off and wrong all the same", "rules: {x: {type: DenyByIdentity, enabled: false}}", nil, "needs packages"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.problem != "" {
+				_, err := config.Load(t.Context(), with(c.file))
+				if err == nil || !strings.Contains(err.Error(), c.problem) {
+					t.Errorf("want %q, got %v", c.problem, err)
+				}
+				return
+			}
+			if diff := cmp.Diff(c.want, load(t, with(c.file)).Rules); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
