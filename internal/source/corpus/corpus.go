@@ -183,8 +183,7 @@ func (r Root) Stat(known File) error {
 	return unchanged(handle, known)
 }
 
-// Open returns the content of a known file. Reading it fails with CodeDrift, before the last byte is handed out, when it is not
-// what was known.
+// Open returns the content of a known file whose size and time are still the known ones. Whoever sends it compares the digest while reading.
 func (r Root) Open(known File) (io.ReadCloser, error) {
 	handle, _, err := r.open(known.Path)
 	if err != nil {
@@ -194,7 +193,7 @@ func (r Root) Open(known File) (io.ReadCloser, error) {
 		handle.Close()
 		return nil, err
 	}
-	return &reader{handle: handle, known: known, left: known.Size, sum: sha256.New()}, nil
+	return handle, nil
 }
 
 func (r Root) open(name string) (*os.File, os.FileInfo, error) {

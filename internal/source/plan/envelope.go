@@ -37,7 +37,6 @@ type Continuation struct {
 	Endpoint           string  `json:"endpoint"`
 	APIVersion         string  `json:"api_version"`
 	Owner              string  `json:"owner"`
-	Context            Context `json:"context"`
 	SourceName         string  `json:"source_name"`
 	SourceURL          string  `json:"source_url"`
 	OriginalPlanDigest string  `json:"original_plan_digest"`
@@ -66,13 +65,14 @@ func New(content any) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("print plan: %v", err)
 	}
-	if len(data) > strict.MaxBytes/2 {
-		return nil, refuse(CodeRequest, "paths", "and metadata make a plan of %d bytes; at most %d are allowed: use fewer files", len(data), strict.MaxBytes/2)
+	// The run record wraps the envelope, so it must be readable with something around it.
+	if _, err := strict.Parse([]byte(`{"payload":{"document":` + string(data) + `}}`)); err != nil {
+		return nil, refuse(CodeRequest, "paths", "and metadata make a plan that is too large (%v): use fewer files or less metadata", err)
 	}
 	return append(data, '\n'), nil
 }
 
-// Parse reads an envelope and checks every field of it and the fingerprint. Whether it was approved is for the caller to ask.
+// Parse reads an envelope, at most 1 MiB of it, and checks every field of it and the fingerprint. Whether it was approved is for the caller to ask.
 func Parse(data []byte) (*Envelope, error) {
 	tree, err := strict.Parse(data)
 	if err != nil {
@@ -193,7 +193,12 @@ func (f File) check(limit int64) error {
 }
 
 func (p *Plan) checkSource() error {
+	_, url, err := Address(p.Endpoint, p.APIVersion, p.Source.Name)
 	switch {
+	case err != nil:
+		return err
+	case p.Source.URL != url:
+		return refuse(CodeEnvelope, "source.url", "is not that of the source")
 	case p.Action != ActionCreate && p.Action != ActionUpdate:
 		return refuse(CodeEnvelope, "action", "must be create or update")
 	case (p.Action == ActionCreate) != (p.Source.ETag == nil):
@@ -204,18 +209,6 @@ func (p *Plan) checkSource() error {
 		return refuse(CodeEnvelope, "files.digest", "is not that of the records")
 	case !DigestForm().MatchString(p.InventoryDigest):
 		return refuse(CodeEnvelope, "inventory_digest", "must be sha256: and 64 hexadecimal digits")
-	}
-	return p.Context.check()
-}
-
-func (c Context) check() error {
-	for _, f := range []struct{ field, value string }{
-		{"subscription_id", c.SubscriptionID}, {"tenant_id", c.TenantID}, {"cloud_name", c.CloudName},
-		{"principal.name", c.Principal.Name}, {"principal.type", c.Principal.Type},
-	} {
-		if len(f.value) > 256 {
-			return refuse(CodeEnvelope, "context."+f.field, "is longer than 256 bytes")
-		}
 	}
 	return nil
 }
@@ -239,7 +232,7 @@ func (c *Continuation) check() error {
 			return refuse(CodeEnvelope, fmt.Sprintf("eligible[%d].ordinal", i), "is out of range or named twice")
 		}
 	}
-	return c.Context.check()
+	return nil
 }
 
 // Fingerprint is that of the plan, as the approval names it.

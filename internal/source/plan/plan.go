@@ -1,14 +1,10 @@
 package plan
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"strconv"
 
-	"github.com/gowebpki/jcs"
-
 	"github.com/ecluse-gate/ecluse/internal/source/corpus"
+	"github.com/ecluse-gate/ecluse/journal"
 )
 
 // Kinds of plans.
@@ -26,22 +22,21 @@ const (
 
 // Plan is what will happen to one File knowledge source, once approved. Anything that differs from it later is drift.
 type Plan struct {
-	Kind        string  `json:"kind"`
-	Action      string  `json:"action"`
-	Endpoint    string  `json:"endpoint"`
-	APIVersion  string  `json:"api_version"`
-	ServiceTier string  `json:"service_tier"`
-	Owner       string  `json:"owner"`
-	Context     Context `json:"context"`
-	Source      Source  `json:"source"`
-	Files       Files   `json:"files"`
+	Kind        string `json:"kind"`
+	Action      string `json:"action"`
+	Endpoint    string `json:"endpoint"`
+	APIVersion  string `json:"api_version"`
+	ServiceTier string `json:"service_tier"`
+	Owner       string `json:"owner"`
+	Source      Source `json:"source"`
+	Files       Files  `json:"files"`
 	// InventoryDigest is that of the files on the server when the plan was made, of none when the source was absent.
 	InventoryDigest string   `json:"inventory_digest"`
 	Network         *Network `json:"network,omitempty"`
 	RBAC            *RBAC    `json:"rbac,omitempty"`
 }
 
-// Context is the account that a plan was made with (S119, S137).
+// Context is the account that a run was made with (S119, S137).
 type Context struct {
 	SubscriptionID string    `json:"subscription_id"`
 	TenantID       string    `json:"tenant_id"`
@@ -92,15 +87,11 @@ func (f File) Local() corpus.File {
 
 // Digest is "sha256:" and the digest of the canonical form (RFC 8785) of v, which must be encodable as JSON.
 func Digest(v any) string {
-	data, err := json.Marshal(v)
-	if err == nil {
-		data, err = jcs.Transform(data)
-	}
+	digest, err := journal.Digest(v)
 	if err != nil {
 		panic("plan: a document of our own has no canonical form: " + err.Error())
 	}
-	sum := sha256.Sum256(data)
-	return "sha256:" + hex.EncodeToString(sum[:])
+	return digest
 }
 
 // Markers is the metadata that is sent with a file: the caller's own, and the marks by which the tool knows its file again (S65).

@@ -59,6 +59,10 @@ func TestParseRequestRefuses(t *testing.T) {
 		{"api version", swap(`2026-10-01`, `2026-05-01-preview`), "request-invalid", "api_version"},
 		{"mode", swap(`"extraction_mode":"minimal"`, `"extraction_mode":"maximal"`), "request-invalid", "extraction_mode"},
 		{"tier", swap(`basic`, `s3hd`), "request-invalid", "service_tier"},
+		{"endpoint http", swap(`https://demo`, `http://demo`), "endpoint-invalid", "endpoint"},
+		{"endpoint path", swap(`windows.net"`, `windows.net/x"`), "endpoint-invalid", "endpoint"},
+		{"endpoint elsewhere", swap(`demo.search.windows.net`, `demo.example.com`), "endpoint-invalid", "endpoint"},
+		{"no name", swap(`"name":"manuals"`, `"name":""`), "name-invalid", "name"},
 		{"owner", swap(`team@x`, `team x`), "request-invalid", "owner"},
 		{"no paths", swap(`["guide.txt","sub/b.md"]`, `[]`), "request-invalid", "paths"},
 		{"too many paths", swap(`"sub/b.md"`, `"sub/b.md"`+strings.Repeat(`,"x"`, 199)), "request-invalid", "paths"},
@@ -100,7 +104,6 @@ func samplePlan() *plan.Plan {
 	return &plan.Plan{
 		Kind: plan.KindFile, Action: plan.ActionCreate, Endpoint: "https://demo.search.windows.net", APIVersion: "2026-10-01",
 		ServiceTier: "basic", Owner: "team@x",
-		Context: plan.Context{TenantID: "t", CloudName: "AzureCloud", Principal: plan.Principal{Name: "n", Type: "user"}},
 		Source: plan.Source{
 			Name: "manuals", URL: "https://demo.search.windows.net/knowledgesources('manuals')?api-version=2026-10-01",
 			Definition: map[string]any{"name": "manuals", "kind": "file"},
@@ -171,6 +174,8 @@ func TestEnvelopeRefuses(t *testing.T) {
 		{"update without ETag", sealed(func(p *plan.Plan) { p.Action = plan.ActionUpdate }), "envelope-invalid", "plan.source.etag"},
 		{"other name", sealed(func(p *plan.Plan) { p.Source.Definition["name"] = "x" }), "envelope-invalid", "plan.source.definition"},
 		{"files digest", sealed(func(p *plan.Plan) { p.Files.Digest = plan.Digest("x") }), "envelope-invalid", "plan.files.digest"},
+		{"other URL", sealed(func(p *plan.Plan) { p.Source.URL += "&x=1" }), "envelope-invalid", "plan.source.url"},
+		{"other endpoint", sealed(func(p *plan.Plan) { p.Endpoint = "https://evil.example.com" }), "endpoint-invalid", "plan.endpoint"},
 		{"size", records(func(f *plan.File) { f.Size = 51 << 20 }), "file-size-invalid", "plan.files.records[0].size"},
 		{"time", records(func(f *plan.File) { f.ModTime = "007" }), "envelope-invalid", "plan.files.records[0].mtime_ns"},
 		{"digest", records(func(f *plan.File) { f.SHA256 = "AB" }), "envelope-invalid", "plan.files.records[0].sha256"},

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/ecluse-gate/ecluse/internal/search"
 	"github.com/ecluse-gate/ecluse/internal/source/corpus"
 	"github.com/ecluse-gate/ecluse/internal/source/strict"
 )
@@ -24,8 +25,6 @@ const (
 	CodeEnvelope    = "envelope-invalid"
 	CodeFingerprint = "approval-fingerprint-mismatch"
 	CodeApproval    = "approval-missing"
-	CodeEndpoint    = "endpoint-invalid"
-	CodeName        = "name-invalid"
 )
 
 // Refusal says which field of an input was refused, with a code that scripts can read. It is an error.
@@ -148,6 +147,9 @@ func (r *Request) check() error {
 	if _, ok := FileLimit(r.ServiceTier); !ok {
 		return refuse(CodeRequest, "service_tier", "is %q; use free, basic, s1, s2, s3, l1, l2 or serverless (s3hd takes no knowledge sources)", clip(r.ServiceTier))
 	}
+	if _, _, err := Address(r.Endpoint, r.APIVersion, r.Name); err != nil {
+		return err
+	}
 	if !ownerForm().MatchString(r.Owner) {
 		return refuse(CodeRequest, "owner", "must be 1 to 128 letters, digits and . _ @ + : / -, starting with a letter or digit")
 	}
@@ -158,6 +160,41 @@ func (r *Request) check() error {
 		return err
 	}
 	return r.checkPaths()
+}
+
+// Address checks endpoint, API version and name (S41, S42), and gives the service and the exact URL of the source. Whether a loopback address is
+// wanted is for the caller to ask (Loopback).
+func Address(endpoint, version, name string) (search.Service, string, error) {
+	at, err := search.ParseEndpoint(endpoint, true)
+	if err != nil {
+		return search.Service{}, "", refuse(search.CodeEndpointInvalid, "endpoint", "%s", reason(err))
+	}
+	profile, err := search.ParseProfile(version)
+	if err != nil {
+		return search.Service{}, "", refuse(CodeRequest, "api_version", "%s", err)
+	}
+	service := search.Service{Endpoint: at, Profile: profile}
+	url, err := service.ResourceURL(search.KnowledgeSources, name)
+	if err != nil {
+		return search.Service{}, "", refuse(search.CodeNameInvalid, "name", "%s", reason(err))
+	}
+	return service, url, nil
+}
+
+// Loopback refuses a loopback endpoint, which is for the emulator only.
+func Loopback(endpoint string) error {
+	if _, err := search.ParseEndpoint(endpoint, false); err != nil {
+		return refuse(search.CodeEndpointInvalid, "endpoint", "%s", reason(err))
+	}
+	return nil
+}
+
+// reason is the text of an error of the search room without its code, which the refusal carries by itself.
+func reason(err error) string {
+	if e, ok := errors.AsType[*search.Error](err); ok {
+		return strings.TrimPrefix(e.Error(), e.Code+": ")
+	}
+	return err.Error()
 }
 
 // ownerForm is what S65's marker can carry unchanged.

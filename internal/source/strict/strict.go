@@ -9,19 +9,13 @@ package strict
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"reflect"
 	"strconv"
 	"strings"
-	"unicode/utf8"
-)
 
-// Limits on one document (S96).
-const (
-	MaxBytes = 1 << 20
-	MaxDepth = 20
-	MaxNodes = 10_000
+	"github.com/ecluse-gate/ecluse/journal"
 )
 
 // Error says which member of a document is wrong and why. Field is a dotted path, "" for the document itself.
@@ -50,106 +44,55 @@ func Decode(data []byte, v any) error {
 // Fill puts a tree from Parse into v, a pointer to a struct.
 func Fill(tree, v any) error { return fill("", tree, reflect.ValueOf(v).Elem()) }
 
-// Parse checks data as one bounded JSON document with an object at the top, and returns it as map[string]any, []any, string,
-// json.Number, bool and nil.
+// Parse checks data as one bounded JSON document with an object at the top (journal.Decode has the rules), and returns it as
+// map[string]any, []any, string, json.Number, bool and nil.
 func Parse(data []byte) (map[string]any, error) {
-	switch {
-	case len(data) > MaxBytes:
-		return nil, wrong("", "is larger than %d bytes", MaxBytes)
-	case !utf8.Valid(data):
-		return nil, wrong("", "is not valid UTF-8")
+	if err := journal.Decode(data, &map[string]any{}); err != nil {
+		if e, ok := errors.AsType[*journal.DecodeError](err); ok {
+			if e.Path == "" {
+				e.Path = breaks(json.NewDecoder(bytes.NewReader(data)), "")
+			}
+			return nil, &Error{Field: e.Path, Reason: e.Reason}
+		}
+		return nil, wrong("", "cannot be read: %v", err)
 	}
-	p := parser{dec: json.NewDecoder(bytes.NewReader(data))}
-	p.dec.UseNumber()
-	node, err := p.value("", 1)
+	tree := map[string]any{}
+	again := json.NewDecoder(bytes.NewReader(data))
+	again.UseNumber() // 3.0 and 3e0 are not whole numbers as written
+	if err := again.Decode(&tree); err != nil {
+		return nil, wrong("", "cannot be read: %v", err)
+	}
+	return tree, nil
+}
+
+// breaks is the path of the value at which a document stops being JSON, for the error text; "" when it does not, or at its top.
+func breaks(d *json.Decoder, path string) string {
+	token, err := d.Token()
 	if err != nil {
-		return nil, err
+		return path
 	}
-	if _, err := p.dec.Token(); err != io.EOF {
-		return nil, wrong("", "has data after its end")
+	open, isOpen := token.(json.Delim)
+	if !isOpen {
+		return ""
 	}
-	object, ok := node.(map[string]any)
-	if !ok {
-		return nil, wrong("", "is not an object")
-	}
-	return object, nil
-}
-
-type parser struct {
-	dec   *json.Decoder
-	nodes int
-}
-
-func (p *parser) value(path string, depth int) (any, error) {
-	if depth > MaxDepth {
-		return nil, wrong(path, "is nested deeper than %d", MaxDepth)
-	}
-	if p.nodes++; p.nodes > MaxNodes {
-		return nil, wrong(path, "has more than %d values", MaxNodes)
-	}
-	token, err := p.dec.Token()
-	if err != nil {
-		return nil, wrong(path, "is not JSON: %v", err)
-	}
-	switch t := token.(type) {
-	case json.Delim:
-		if t == '{' {
-			return p.object(path, depth)
+	for i := 0; d.More(); i++ {
+		at := path + "[" + strconv.Itoa(i) + "]"
+		if open == '{' {
+			name, err := d.Token()
+			if err != nil {
+				return path
+			}
+			text, _ := name.(string)
+			at = Join(path, text)
 		}
-		return p.list(path, depth)
-	case string:
-		return t, text(path, t)
-	}
-	return token, nil
-}
-
-func (p *parser) object(path string, depth int) (any, error) {
-	members := map[string]any{}
-	for p.dec.More() {
-		token, err := p.dec.Token()
-		if err != nil {
-			return nil, wrong(path, "is not JSON: %v", err)
-		}
-		name, _ := token.(string)
-		field := Join(path, name)
-		if err := text(field, name); err != nil {
-			return nil, err
-		}
-		if _, twice := members[name]; twice {
-			return nil, wrong(field, "appears twice")
-		}
-		if members[name], err = p.value(field, depth+1); err != nil {
-			return nil, err
+		if found := breaks(d, at); found != "" {
+			return found
 		}
 	}
-	return members, p.end(path)
-}
-
-func (p *parser) list(path string, depth int) (any, error) {
-	items := []any{}
-	for p.dec.More() {
-		item, err := p.value(path+"["+strconv.Itoa(len(items))+"]", depth+1)
-		if err != nil {
-			return nil, err
-		}
-		items = append(items, item)
+	if _, err := d.Token(); err != nil {
+		return path
 	}
-	return items, p.end(path)
-}
-
-func (p *parser) end(path string) error {
-	if _, err := p.dec.Token(); err != nil {
-		return wrong(path, "is not JSON: %v", err)
-	}
-	return nil
-}
-
-// text refuses what the decoder puts in place of a lone surrogate: two documents that differ there would read alike.
-func text(path, s string) error {
-	if strings.ContainsRune(s, utf8.RuneError) {
-		return wrong(path, "holds a character that is not valid Unicode")
-	}
-	return nil
+	return ""
 }
 
 // Join appends a member's name to a path.

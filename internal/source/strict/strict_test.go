@@ -57,13 +57,13 @@ func TestDecodeRefuses(t *testing.T) {
 		{"trailing data", good + `{}`, "", "after its end"},
 		{"trailing comma", `{"name":"n",}`, "", "not JSON"},
 		{"truncated", good[:len(good)-1], "", "not JSON"},
-		{"no object", `[]`, "", "not an object"},
+		{"no object", `[]`, "", "an object"},
 		{"empty", ``, "", "not JSON"},
 		{"bad UTF-8", "{\"name\":\"\xff\"}", "", "UTF-8"},
-		{"lone surrogate", `{"name":"\ud800"}`, "name", "Unicode"},
-		{"too deep", strings.Repeat(`{"a":`, 21) + `1` + strings.Repeat(`}`, 21), "", "deeper"},
+		{"lone surrogate", `{"name":"\ud800"}`, "", "strict"},
+		{"too deep", strings.Repeat(`{"a":`, 21) + `1` + strings.Repeat(`}`, 21), "", "deep"},
 		{"too many", `{"a":[` + strings.Repeat("1,", 10_000) + `1]}`, "", "more than"},
-		{"too large", `{"a":"` + strings.Repeat("x", 1<<20) + `"}`, "", "larger"},
+		{"too large", `{"a":"` + strings.Repeat("x", 1<<20) + `"}`, "", "bytes"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var d doc

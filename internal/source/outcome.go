@@ -1,0 +1,119 @@
+package source
+
+import (
+	"encoding/json"
+	"io"
+
+	"github.com/ecluse-gate/ecluse/internal/source/plan"
+)
+
+// The statuses of an Outcome.
+const (
+	StatusPlanned   = "planned"
+	StatusReused    = "reused"
+	StatusCompleted = "completed"
+	StatusBlocked   = "blocked" // nothing was written
+	StatusPartial   = "partial" // something was written, or its fate is unknown
+	StatusWaiting   = "waiting" // a server restriction is pending and nothing was sent
+)
+
+// Outcome is the one JSON document that a command prints. It holds no file content, no local root, no header as it was received and
+// no text of the service (S146).
+type Outcome struct {
+	SchemaVersion string `json:"schema_version"`
+	Workflow      string `json:"workflow"`
+	Status        string `json:"status"`
+	// Code, Field and Message say why it is not done, and Next what to do about it.
+	Code    string `json:"code,omitempty"`
+	Field   string `json:"field,omitempty"`
+	Message string `json:"message,omitempty"`
+	Next    string `json:"next,omitempty"`
+	// Fingerprint is that of the plan that was made or carried out.
+	Fingerprint string `json:"fingerprint,omitempty"`
+	// WritesPerformed lists what was written, and what may have been, in order.
+	WritesPerformed    []Write    `json:"writes_performed"`
+	ResourcesRemaining Resources  `json:"resources_remaining"`
+	RequestIDs         []string   `json:"request_ids"`
+	Warnings           []Warning  `json:"warnings"`
+	FileBatch          *FileBatch `json:"file_batch,omitempty"`
+}
+
+// Write is one write: "create-source", "update-source", "upload" or "upload-unverified".
+type Write struct {
+	Action string `json:"action"`
+	Name   string `json:"name"`
+}
+
+// Resources are what stands on the server after the run, by what is known of it. Only Created is owned by the run.
+type Resources struct {
+	Created    []string `json:"created,omitempty"`
+	Updated    []string `json:"updated,omitempty"`
+	Reused     []string `json:"reused,omitempty"`
+	Unverified []Write  `json:"unverified,omitempty"`
+}
+
+// Warning is a code and a sentence.
+type Warning struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// FileBatch is where each file is.
+type FileBatch struct {
+	Counts  Counts      `json:"counts"`
+	Files   []FileState `json:"files"`
+	Backoff Backoff     `json:"backoff"`
+}
+
+// Counts of files. Accepted overlaps the counts of verification; Ingested counts only what an acknowledgement or an exact readback proved (S92).
+type Counts struct {
+	Total        int `json:"total"`
+	Confirmed    int `json:"confirmed"`
+	Ingested     int `json:"ingested"`
+	Accepted     int `json:"accepted"`
+	Reused       int `json:"reused"`
+	Pending      int `json:"pending"`
+	Rejected     int `json:"rejected"`
+	Failed       int `json:"failed"`
+	Unverified   int `json:"unverified"`
+	NotAttempted int `json:"not_attempted"`
+}
+
+// Backoff is the journal's restriction (S108, S109): clear, waiting, elapsed or unresolved.
+type Backoff struct {
+	Status           string `json:"status"`
+	NotBeforeUTC     *int64 `json:"not_before_utc,omitempty"`
+	SecondsRemaining *int64 `json:"seconds_remaining,omitempty"`
+	Reason           string `json:"reason,omitempty"`
+}
+
+func newOutcome(workflow string) *Outcome {
+	return &Outcome{
+		SchemaVersion: "1.0", Workflow: workflow, WritesPerformed: []Write{}, RequestIDs: []string{}, Warnings: []Warning{},
+	}
+}
+
+// Write prints the outcome as one indented JSON document, secrets redacted by the names of their fields (S145).
+func (o *Outcome) Write(w io.Writer) error {
+	data, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	var tree any
+	if err := json.Unmarshal(data, &tree); err != nil {
+		return err
+	}
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(plan.Redact(tree))
+}
+
+func (o *Outcome) warn(code, message string) {
+	for _, w := range o.Warnings {
+		if w.Code == code && w.Message == message {
+			return
+		}
+	}
+	o.Warnings = append(o.Warnings, Warning{Code: code, Message: message})
+}

@@ -1,0 +1,74 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Words says what an envelope's plan will do, for the person who approves it.
+func (e *Envelope) Words() string {
+	var b strings.Builder
+	if e.File != nil {
+		e.File.words(&b)
+	} else {
+		e.Continue.words(&b)
+	}
+	fmt.Fprintf(&b, "\nFingerprint: %s\n", e.Fingerprint())
+	return b.String()
+}
+
+func (p *Plan) words(b *strings.Builder) {
+	switch p.Action {
+	case ActionUpdate:
+		fmt.Fprintf(b, "Change the definition of the File knowledge source %q at %s,\nbut only while it still has the ETag %s. No file is sent.\n", p.Source.Name, p.Endpoint, *p.Source.ETag)
+	default:
+		fmt.Fprintf(b, "Create the File knowledge source %q at %s, where it does not exist now,\nand upload %s, one after the other.\n", p.Source.Name, p.Endpoint, count(len(p.Files.Records), "file"))
+	}
+	fmt.Fprintf(b, "\n  API version  %s, tier %s\n  Owner        %s\n", p.APIVersion, p.ServiceTier, p.Owner)
+	if p.Network != nil {
+		fmt.Fprintf(b, "  Network      declared %s; nothing is changed\n", p.Network.Mode)
+	}
+	if p.RBAC != nil {
+		fmt.Fprintf(b, "  Role         relies on %q of %s; nothing is assigned\n", p.RBAC.Role, p.RBAC.Principal)
+	}
+	fmt.Fprintf(b, "  Folder       %s\n\n", p.Files.LocalRoot)
+	var total int64
+	for i, f := range p.Files.Records {
+		total += f.Size
+		if i < 20 {
+			fmt.Fprintf(b, "  %3d  %10d bytes  %s  %s\n", i+1, f.Size, f.SHA256[:12], f.Path)
+		}
+	}
+	if n := len(p.Files.Records); n > 20 {
+		fmt.Fprintf(b, "  … and %d more\n", n-20)
+	}
+	fmt.Fprintf(b, "  in all %d bytes\n\nA file whose fate is unknown is never sent again. If the service asks to wait longer than 30 seconds the run stops\nand says until when; ecluse source resume goes on from there.\n", total)
+}
+
+func (c *Continuation) words(b *strings.Builder) {
+	fmt.Fprintf(b, "Go on with the File knowledge source %q at %s: upload %s that %s never attempted.\n",
+		c.SourceName, c.Endpoint, count(len(c.Eligible), "file"), wasWere(len(c.Eligible)))
+	fmt.Fprintf(b, "Nothing else is written. The journal is %s.\n\n", c.Journal)
+	for i, f := range c.Eligible {
+		if i == 20 {
+			fmt.Fprintf(b, "  … and %d more\n", len(c.Eligible)-20)
+			break
+		}
+		fmt.Fprintf(b, "  %3d  %s\n", f.Ordinal+1, f.Path)
+	}
+	b.WriteString("\nAn approval does not shorten a server's restriction.\n")
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func wasWere(n int) string {
+	if n == 1 {
+		return "was"
+	}
+	return "were"
+}

@@ -1,0 +1,185 @@
+package record
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/ecluse-gate/ecluse/internal/requestid"
+	"github.com/ecluse-gate/ecluse/internal/source/plan"
+	"github.com/ecluse-gate/ecluse/journal"
+)
+
+// The types of entries.
+const (
+	TypeRun          = "run"
+	TypeSourceAck    = "source-ack"
+	TypeAttempt      = "attempt"
+	TypeResult       = "result"
+	TypeRetryAttempt = "retry-attempt"
+	TypeRetryResult  = "retry-result"
+)
+
+// The names of the single entries.
+const (
+	RunName       = TypeRun + ".json"
+	SourceAckName = TypeSourceAck + ".json"
+)
+
+// NewLayout describes a File run's journal: at most 3 + 4 x 200 + 200 files (S114). Each value keeps the plan that it has read last, so that it is
+// not read again at every entry.
+func NewLayout() *journal.Layout {
+	b := &book{}
+	return &journal.Layout{
+		Kind:   "file-upload-journal",
+		Prefix: "file-upload",
+		Types: []journal.Type{
+			{Name: TypeRun},
+			{Name: TypeSourceAck, Required: true, Facts: sourceAckFacts},
+			{Name: TypeAttempt, Max: plan.MaxFiles, Facts: attemptFacts},
+			{Name: TypeResult, Max: plan.MaxFiles, Facts: func(e journal.Entry) (journal.Facts, error) { return resultFacts(e, TypeAttempt) }},
+			{Name: TypeRetryAttempt, Max: plan.MaxFiles, Facts: retryFacts},
+			{Name: TypeRetryResult, Max: plan.MaxFiles, Facts: func(e journal.Entry) (journal.Facts, error) { return resultFacts(e, TypeRetryAttempt) }},
+		},
+		Found: b.found,
+		Check: b.check,
+	}
+}
+
+// book remembers the plan behind the founding entry.
+type book struct {
+	mu      sync.Mutex // guards the fields below
+	payload string
+	open    *Opened
+	bodies  map[string]string // record digests by path, worked out once
+}
+
+// Opened is what the founding entry says.
+type Opened struct {
+	Run      Run
+	Envelope *plan.Envelope
+	// UploadURL is where the files go.
+	UploadURL string
+}
+
+// Plan is the plan of the run.
+func (o *Opened) Plan() *plan.Plan { return o.Envelope.File }
+
+func fault(field, format string, args ...any) error {
+	return &journal.DecodeError{Path: field, Reason: fmt.Sprintf(format, args...)}
+}
+
+func (b *book) found(payload json.RawMessage) (journal.Founding, error) {
+	o, err := b.read(payload)
+	if err != nil {
+		return journal.Founding{}, err
+	}
+	return journal.Founding{PlanDigest: o.Envelope.Digest(), BackoffVersion: o.Run.BackoffVersion}, nil
+}
+
+func (b *book) read(payload json.RawMessage) (*Opened, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.open != nil && b.payload == string(payload) {
+		return b.open, nil
+	}
+	o, err := openRun(payload)
+	if err != nil {
+		return nil, err
+	}
+	b.payload, b.open, b.bodies = string(payload), o, map[string]string{}
+	return o, nil
+}
+
+// openRun reads a founding payload. The retained plan is held to every rule that a fresh one is held to (S122).
+func openRun(payload json.RawMessage) (*Opened, error) {
+	o := &Opened{}
+	if err := journal.DecodeExact(payload, &o.Run); err != nil {
+		return nil, err
+	}
+	document, err := json.Marshal(o.Run.Document)
+	if err != nil {
+		return nil, fault("document", "cannot be read")
+	}
+	if o.Envelope, err = plan.Parse(document); err != nil {
+		if r, ok := errors.AsType[*plan.Refusal](err); ok {
+			return nil, fault("document."+r.Field, "%s", r.Message)
+		}
+		return nil, fault("document", "is not an approved plan")
+	}
+	p := o.Envelope.File
+	if p == nil || !o.Envelope.Approval.Confirmed {
+		return nil, fault("document", "is not an approved plan of a File source")
+	}
+	service, _, err := plan.Address(p.Endpoint, p.APIVersion, p.Source.Name)
+	if err != nil {
+		return nil, fault("document.plan.endpoint", "is not an address of a search service")
+	}
+	if o.UploadURL, err = service.UploadURL(p.Source.Name); err != nil {
+		return nil, fault("document.plan.source.name", "cannot be a name")
+	}
+	return o, nil
+}
+
+// Open reads the founding entry of a verified record.
+func Open(r *journal.Record) (*Opened, error) {
+	e, ok := r.Entry(RunName)
+	if !ok {
+		return nil, fault("", "there is no founding entry")
+	}
+	return openRun(e.Payload)
+}
+
+func sourceAckFacts(e journal.Entry) (journal.Facts, error) {
+	var ack SourceAck
+	if err := e.Decode(&ack); err != nil {
+		return journal.Facts{}, err
+	}
+	return journal.Facts{Nonce: deref(ack.Nonce)}, nil
+}
+
+func attemptFacts(e journal.Entry) (journal.Facts, error) {
+	var a Attempt
+	return journal.Facts{Open: true}, e.Decode(&a)
+}
+
+func retryFacts(e journal.Entry) (journal.Facts, error) {
+	var a RetryAttempt
+	return journal.Facts{Open: true}, e.Decode(&a)
+}
+
+func resultFacts(e journal.Entry, attempt string) (journal.Facts, error) {
+	var r Result
+	if err := e.Decode(&r); err != nil {
+		return journal.Facts{}, err
+	}
+	return journal.Facts{
+		Closes: journal.Numbered(attempt, e.Number), Nonce: deref(r.Nonce), Throttled: r.Status != nil && *r.Status == 429,
+		Event: deref(r.ThrottleEvent), RequestID: deref(r.RequestID),
+	}, r.check()
+}
+
+// check holds a result to its own rules (section 14).
+func (r Result) check() error {
+	switch {
+	case r.Status != nil && (*r.Status < 100 || *r.Status > 599):
+		return fault("status", "must be 100 to 599 or null")
+	case r.Upload != Verdict(r.Status):
+		return fault("upload", "does not follow from the status")
+	case r.RequestID != nil && !SafeID(*r.RequestID) && *r.RequestID != requestid.Withheld:
+		return fault("request_id", "is not a safe identifier")
+	case r.FileID != nil && (r.Upload != Accepted || !SafeID(*r.FileID)):
+		return fault("file_id", "must be a safe identifier of an accepted upload")
+	case r.FileProof != nil && (r.FileID == nil || r.FileProof.FileID != *r.FileID):
+		return fault("file_proof", "needs the same file_id")
+	}
+	return nil
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
