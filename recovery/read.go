@@ -41,8 +41,8 @@ func Read[T any](ctx context.Context, s *Sequence, opt ReadOptions, do func(cont
 	if err == nil {
 		return value, nil
 	}
-	if stop, ok := errors.AsType[*Stop](err); ok {
-		return zero, stop
+	if s.stop != nil && err == error(s.stop) { //nolint:errorlint // exactly ours, not one that do passed on from elsewhere
+		return zero, err
 	}
 	if cause := s.again(ctx, opt, out); cause != nil {
 		if errors.Is(cause, ErrNotThrottled) {
@@ -50,8 +50,10 @@ func Read[T any](ctx context.Context, s *Sequence, opt ReadOptions, do func(cont
 		}
 		return zero, s.failed(opt, err, cause)
 	}
-	value, _, second := attempt(ctx, s, opt, 2, do)
+	value, out, second := attempt(ctx, s, opt, 2, do)
 	if second != nil {
+		// The delay is used up, so this cannot wait; but a second 429, or something that must end the sequence, ends it.
+		_ = s.Wait(ctx, out)
 		return zero, s.failed(opt, err, second)
 	}
 	return value, nil
