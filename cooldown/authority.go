@@ -38,6 +38,9 @@ const (
 func ParseAuthority(s string, defaultPort uint16) (Authority, error) {
 	rest := s
 	if scheme, after, ok := strings.Cut(s, "://"); ok {
+		if strings.ContainsAny(scheme, "/?#@:[] ") {
+			return Authority{}, fmt.Errorf("authority %q: no scheme before ://", bounded(s))
+		}
 		rest = after
 		switch strings.ToLower(scheme) {
 		case "https":

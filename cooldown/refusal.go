@@ -30,7 +30,11 @@ func (r *Refusal) Error() string {
 
 // RetryAfterSeconds is Wait in whole seconds for a Retry-After field: rounded up, at least 1.
 func (r *Refusal) RetryAfterSeconds() int64 {
-	return max(1, int64((r.Wait+time.Second-1)/time.Second))
+	seconds := int64(r.Wait / time.Second)
+	if r.Wait%time.Second > 0 {
+		seconds++
+	}
+	return max(1, seconds)
 }
 
 // AsRefusal finds the Refusal in an error's chain.
