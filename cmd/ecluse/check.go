@@ -36,10 +36,9 @@ func printSettings(sys *cli.System, cfg *config.Config, file string) error {
 	w := tabwriter.NewWriter(sys.Stdout, 0, 0, 2, ' ', 0)
 	for _, s := range cfg.Settings() {
 		from := string(s.Layer)
-		switch s.Layer {
-		case config.FromFile:
+		if s.Layer == config.FromFile {
 			from = fmt.Sprintf("%s:%d", file, s.Line)
-		case config.FromEnv:
+		} else if s.Layer == config.FromEnv {
 			from = s.Source
 		}
 		value := s.Value

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -71,25 +72,26 @@ func factsOf(r retryafter.Report) retryAfterFacts {
 // explainField prints the facts as sentences, each fact in a line of its own.
 func explainField(out io.Writer, r retryafter.Report) error {
 	facts := factsOf(r)
-	text := "kind:        " + facts.Kind + ", " + map[retryafter.Kind]string{
+	var text strings.Builder
+	text.WriteString("kind:        " + facts.Kind + ", " + map[retryafter.Kind]string{
 		retryafter.KindMissing: "the response has no such field",
 		retryafter.KindInvalid: "this is nothing that RFC 9110 allows; it says nothing about a delay",
 		retryafter.KindSeconds: "a number of seconds from the receipt of the response",
 		retryafter.KindDate:    "a point in time",
-	}[r.Kind] + "\n"
+	}[r.Kind] + "\n")
 	if facts.Form != nil {
-		text += "form:        " + *facts.Form + "\n"
+		text.WriteString("form:        " + *facts.Form + "\n")
 	}
 	if facts.DelaySeconds != nil {
-		text += fmt.Sprintf("delay:       %d s after %s\n", *facts.DelaySeconds, r.Received.UTC().Format(time.RFC3339Nano))
+		fmt.Fprintf(&text, "delay:       %d s after %s\n", *facts.DelaySeconds, r.Received.UTC().Format(time.RFC3339Nano))
 	}
 	if facts.NotBefore != nil {
-		text += "not before:  " + *facts.NotBefore + "\n"
+		text.WriteString("not before:  " + *facts.NotBefore + "\n")
 	}
 	for _, note := range facts.Notes {
-		text += "note:        " + note + ", " + noteMeanings()[note] + "\n"
+		text.WriteString("note:        " + note + ", " + noteMeanings()[note] + "\n")
 	}
-	_, err := io.WriteString(out, text)
+	_, err := io.WriteString(out, text.String())
 	return err
 }
 

@@ -33,7 +33,7 @@ func checkText(name string, text []byte) (findings []string) {
 		}
 	}
 	if path.Base(name) == "package-lock.json" {
-		if at := bytes.Index(text, []byte(`"resolved"`)); at >= 0 {
+		if bytes.Contains(text, []byte(`"resolved"`)) {
 			findings = append(findings, name+`: holds download addresses ("resolved")`)
 		}
 	}

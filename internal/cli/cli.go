@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"golang.org/x/term"
@@ -37,8 +38,8 @@ func New() (*System, func()) {
 
 // LookupEnv returns the value of an environment variable, and whether it is set. The last setting wins.
 func (s *System) LookupEnv(key string) (string, bool) {
-	for i := len(s.Environ) - 1; i >= 0; i-- {
-		if kv := s.Environ[i]; len(kv) > len(key) && kv[len(key)] == '=' && kv[:len(key)] == key {
+	for _, kv := range slices.Backward(s.Environ) {
+		if len(kv) > len(key) && kv[len(key)] == '=' && kv[:len(key)] == key {
 			return kv[len(key)+1:], true
 		}
 	}

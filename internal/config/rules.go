@@ -1,6 +1,7 @@
 package config
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -67,9 +68,7 @@ func (l *loader) readRules() {
 			if typ, ok := fields["type"]; !known || ok && typ.scalar != old["type"].scalar {
 				old = map[string]value{}
 			}
-			for f, v := range fields {
-				old[f] = v
-			}
+			maps.Copy(old, fields)
 			byName[name] = old
 		}
 	}
