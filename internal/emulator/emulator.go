@@ -9,13 +9,13 @@
 package emulator
 
 import (
-	"crypto/rand"
-	"encoding/hex"
 	"fmt"
 	"net/http"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/ecluse-gate/ecluse/internal/emulator/service"
 )
 
 // Token is the bearer token that a client run with --emulator sends. It opens nothing; a real service refuses it.
@@ -39,41 +39,45 @@ type Options struct {
 
 // Emulator is one emulated service: an http.Handler with its own state, script and record. Safe for concurrent use.
 type Emulator struct {
-	options Options
-	limits  limits
+	service *service.Service
+	now     func() time.Time
 
 	mu       sync.Mutex // guards everything below
-	store    store
 	script   []*liveRule
 	requests []*Request
 	dropped  int // requests that fell off the front of the record
-	tags     int // counter behind ETags
 }
+
+// State is what the service holds; see GET /emulator/state.
+type State = service.State
 
 // New makes an emulated service. It fails on an unknown tier or a script that SetScript would refuse.
 func New(options Options) (*Emulator, error) {
-	if options.Tier == "" {
-		options.Tier = "basic"
-	}
-	found, ok := tiers()[strings.ToLower(options.Tier)]
-	if !ok {
-		return nil, fmt.Errorf("emulator: unknown tier %q: use free, basic, s1, s2, s3, s3hd, l1, l2 or serverless", options.Tier)
-	}
 	if options.Now == nil {
 		options.Now = time.Now
 	}
-	e := &Emulator{options: options, limits: found, store: newStore()}
+	held, err := service.New(service.Options{
+		Tier: options.Tier, Token: options.Token, MaxFiles: options.MaxFiles, BaseURL: options.BaseURL, Now: options.Now,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("emulator: %w", err)
+	}
+	e := &Emulator{service: held, now: func() time.Time { return options.Now().UTC() }}
 	if err := e.SetScript(options.Script); err != nil {
 		return nil, err
 	}
 	return e, nil
 }
 
+// State gives a copy of what the service holds, sorted by name; files in order of arrival.
+func (e *Emulator) State() State { return e.service.State() }
+
 // Reset empties everything: sources, files, bases, the record of requests and the script.
 func (e *Emulator) Reset() {
+	e.service.Reset()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.store, e.script, e.requests, e.dropped = newStore(), nil, nil, 0
+	e.script, e.requests, e.dropped = nil, nil, 0
 }
 
 // ServeHTTP answers one request of the service, or of the admin surface under /emulator/.
@@ -93,56 +97,51 @@ func (e *Emulator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // reply decides the answer: the true one, a scripted one, or a true one bent by the script.
-func (e *Emulator) reply(r *http.Request, record *Request, act *Act) answer {
+func (e *Emulator) reply(r *http.Request, record *Request, act *Act) service.Answer {
 	if act == nil {
-		reply := e.perform(r)
+		reply := e.service.Perform(r)
 		e.identify(r, record, &reply)
 		return reply
 	}
-	reply := answer{status: http.StatusOK, header: http.Header{}}
+	reply := service.Answer{Status: http.StatusOK, Header: http.Header{}}
 	performed := act.performs(r.Method)
 	if performed {
-		reply = e.perform(r)
+		reply = e.service.Perform(r)
 	}
 	record.setPerformed(performed)
 	if act.Status != 0 {
-		if !performed || act.Status >= 300 || reply.status >= 300 {
+		if !performed || act.Status >= 300 || reply.Status >= 300 {
 			reply = scriptedDefault(act.Status)
 		}
-		reply.status = act.Status
+		reply.Status = act.Status
 	}
 	if len(act.Body) > 0 {
-		reply.header.Set("Content-Type", "application/json; charset=utf-8")
-		reply.body = []byte(e.expand(string(act.text()), r))
+		reply.Header.Set("Content-Type", "application/json; charset=utf-8")
+		reply.Body = []byte(e.expand(string(act.text()), r))
 	}
 	e.identify(r, record, &reply)
 	for name, values := range act.Headers {
-		reply.header.Del(name)
+		reply.Header.Del(name)
 		for _, value := range values {
-			reply.header.Add(name, e.expand(value, r))
+			reply.Header.Add(name, e.expand(value, r))
 		}
 	}
 	return reply
 }
 
 // identify gives the answer its request id and echoes the client's, as the service does.
-func (e *Emulator) identify(r *http.Request, record *Request, reply *answer) {
-	if reply.header == nil {
-		reply.header = http.Header{}
+func (e *Emulator) identify(r *http.Request, record *Request, reply *service.Answer) {
+	if reply.Header == nil {
+		reply.Header = http.Header{}
 	}
-	reply.header.Set("Request-Id", record.ID)
+	reply.Header.Set("Request-Id", record.ID)
 	if own := r.Header.Get("X-Ms-Client-Request-Id"); own != "" && len(own) <= 128 {
-		reply.header.Set("X-Ms-Client-Request-Id", own)
+		reply.Header.Set("X-Ms-Client-Request-Id", own)
 	}
 }
 
-func (e *Emulator) now() time.Time { return e.options.Now().UTC() }
-
-// newID gives a random identifier in the form of a UUID, version 4.
-func newID() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // documented never to fail
-	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	h := hex.EncodeToString(b[:])
-	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
-}
+// API versions that the emulated service speaks.
+const (
+	VersionPreview = service.VersionPreview
+	VersionGA      = service.VersionGA
+)

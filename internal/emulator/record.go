@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/http"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 const (
@@ -58,7 +60,7 @@ func (e *Emulator) begin(r *http.Request) *Request {
 	headers.Del("Authorization")
 	headers.Del("Api-Key")
 	record := &Request{
-		ID: newID(), Time: e.now(), Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery,
+		ID: uuid.NewString(), Time: e.now(), Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery,
 		Headers: headers, HasToken: hasToken,
 	}
 	e.mu.Lock()

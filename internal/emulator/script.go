@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/ecluse-gate/ecluse/internal/emulator/service"
 )
 
 const (
@@ -196,11 +198,11 @@ func (a *Act) text() []byte {
 	return a.Body
 }
 
-func scriptedDefault(status int) answer {
+func scriptedDefault(status int) service.Answer {
 	if status >= 400 {
-		return refuse(status, "", http.StatusText(status))
+		return service.Refuse(status, "", http.StatusText(status))
 	}
-	return answer{status: status, header: http.Header{}}
+	return service.Answer{Status: status, Header: http.Header{}}
 }
 
 // expand fills the templates of a scripted text.
@@ -208,7 +210,7 @@ func (e *Emulator) expand(text string, r *http.Request) string {
 	if !strings.Contains(text, "{{") {
 		return text
 	}
-	out := strings.NewReplacer("{{base}}", e.base(r), "{{path}}", r.URL.EscapedPath(), "{{query}}", r.URL.RawQuery).Replace(text)
+	out := strings.NewReplacer("{{base}}", e.service.Base(r), "{{path}}", r.URL.EscapedPath(), "{{query}}", r.URL.RawQuery).Replace(text)
 	now := e.now()
 	return dateTemplate().ReplaceAllStringFunc(out, func(found string) string {
 		parts := dateTemplate().FindStringSubmatch(found)
@@ -222,13 +224,3 @@ func (e *Emulator) expand(text string, r *http.Request) string {
 }
 
 func dateTemplate() *regexp.Regexp { return regexp.MustCompile(`\{\{(date|rfc850)([+-]\d{1,9})\}\}`) }
-
-func (e *Emulator) base(r *http.Request) string {
-	if e.options.BaseURL != "" {
-		return e.options.BaseURL
-	}
-	if r.TLS != nil {
-		return "https://" + r.Host
-	}
-	return "http://" + r.Host
-}

@@ -6,21 +6,16 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/ecluse-gate/ecluse/internal/emulator/service"
 )
 
-// answer is a whole answer in memory; answers of this service are small.
-type answer struct {
-	status int
-	header http.Header
-	body   []byte
-}
-
 // send writes the answer with the delays and the breakage that the act asks for, and completes the record.
-func (e *Emulator) send(w http.ResponseWriter, r *http.Request, record *Request, reply answer, act *Act) {
+func (e *Emulator) send(w http.ResponseWriter, r *http.Request, record *Request, reply service.Answer, act *Act) {
 	if act == nil {
 		act = &Act{}
 	}
-	done := Answer{Status: reply.status, Headers: reply.header, Reset: act.Reset}
+	done := Answer{Status: reply.Status, Headers: reply.Header, Reset: act.Reset}
 	if !pause(r.Context(), act.DelayMS) {
 		done.Status, done.Headers, done.Gone = 0, nil, true
 		e.finish(record, done)
@@ -31,26 +26,26 @@ func (e *Emulator) send(w http.ResponseWriter, r *http.Request, record *Request,
 		e.finish(record, done)
 		breakConnection(w)
 	}
-	if act.Reset == "after-headers" && len(reply.body) == 0 {
-		reply.body = []byte("{}") // so that the announced body is really missing
+	if act.Reset == "after-headers" && len(reply.Body) == 0 {
+		reply.Body = []byte("{}") // so that the announced body is really missing
 	}
 	header := w.Header()
-	for name, values := range reply.header {
+	for name, values := range reply.Header {
 		header[name] = values
 	}
-	bodyAllowed := reply.status != http.StatusNoContent && reply.status != http.StatusNotModified
+	bodyAllowed := reply.Status != http.StatusNoContent && reply.Status != http.StatusNotModified
 	if bodyAllowed {
-		header.Set("Content-Length", strconv.Itoa(len(reply.body)))
+		header.Set("Content-Length", strconv.Itoa(len(reply.Body)))
 	}
 	// The record is complete before the client can see the answer, so that a test never waits for it.
 	e.finish(record, done)
-	w.WriteHeader(reply.status)
+	w.WriteHeader(reply.Status)
 	flush(w)
 	if act.Reset == "after-headers" {
 		panic(http.ErrAbortHandler)
 	}
 	if bodyAllowed && r.Method != http.MethodHead {
-		e.writeBody(w, r, record, done, reply.body, act.TrickleMS)
+		e.writeBody(w, r, record, done, reply.Body, act.TrickleMS)
 	}
 	if act.Reset == "after-body" {
 		flush(w)

@@ -40,7 +40,7 @@ const searchDomain = ".search.windows.net"
 // search.windows.net, no port but 443, and nothing after it. With emulator it may also be an http or https loopback address.
 func ParseEndpoint(text string, emulator bool) (Endpoint, error) {
 	bad := func(reason string) (Endpoint, error) {
-		return Endpoint{}, &Error{Code: CodeEndpointInvalid, Err: ownReason(reason)}
+		return Endpoint{}, &Error{Code: CodeEndpointInvalid, Err: Reason(reason)}
 	}
 	u, err := url.Parse(text)
 	if err != nil || len(text) > 300 {
@@ -175,7 +175,7 @@ func (s Service) url(path string) string {
 // escapeName turns a name into ('…'): quotes doubled, then every byte but the unreserved ones percent-encoded (S42).
 func escapeName(name string) (string, error) {
 	if n := utf8.RuneCountInString(name); n < 1 || n > 128 || !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
-		return "", &Error{Code: CodeNameInvalid, Err: ownReason("a name has 1 to 128 printable characters")}
+		return "", &Error{Code: CodeNameInvalid, Err: Reason("a name has 1 to 128 printable characters")}
 	}
 	var b strings.Builder
 	b.WriteString("('")
@@ -250,5 +250,5 @@ func hostPort(u *url.URL) string {
 }
 
 func continuation(reason string) error {
-	return &Error{Code: CodeContinuationInvalid, Err: ownReason(reason)}
+	return &Error{Code: CodeContinuationInvalid, Err: Reason(reason)}
 }

@@ -1,9 +1,13 @@
 package search
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/ecluse-gate/ecluse/internal/requestid"
+	"github.com/ecluse-gate/ecluse/recovery"
 )
 
 // Answer is what every successful answer tells beside its body.
@@ -13,6 +17,22 @@ type Answer struct {
 	RequestID  string
 	ReceivedAt time.Time
 	ETags      ETagEvidence
+}
+
+// ReadOutcome puts what a method returned into the terms of a bounded read sequence: a successful answer, or the facts of an
+// error. answer may be nil.
+func ReadOutcome(answer *Answer, err error) recovery.Outcome {
+	out := recovery.Outcome{}
+	if answer != nil {
+		out.Status, out.RequestID = answer.Status, answer.RequestID
+	}
+	if failed, ok := errors.AsType[*Error](err); ok {
+		out.Status, out.RequestID, out.RetryAfter, out.PersistErr = failed.Status, failed.RequestID, failed.RetryAfter, failed.Persistence
+		if failed.CloseFailed {
+			out.CloseErr = failed.Err
+		}
+	}
+	return out
 }
 
 // ETagEvidence is every ETag that an answer showed: in the body, and in each header line (S53).
@@ -61,26 +81,6 @@ func evidence(header http.Header, document map[string]any) ETagEvidence {
 	return e
 }
 
-// Withheld stands for a request id that is not safe to show.
-const Withheld = "[withheld]"
-
-// SafeRequestID gives the id if it is safe, "" for "", and [withheld] otherwise (S36): a letter or digit, then up to 127 letters,
-// digits, dots, underscores, colons and hyphens.
-func SafeRequestID(id string) string {
-	if id == "" || id == Withheld {
-		return id
-	}
-	if len(id) > 128 || !alphanumeric(id[0]) {
-		return Withheld
-	}
-	for _, c := range []byte(id) {
-		if !alphanumeric(c) && strings.IndexByte("._:-", c) < 0 {
-			return Withheld
-		}
-	}
-	return id
-}
-
 func alphanumeric(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
@@ -90,7 +90,7 @@ func requestID(header http.Header) string {
 	for _, name := range []string{"X-Ms-Request-Id", "Request-Id"} {
 		for _, value := range header.Values(name) {
 			if value = strings.Trim(value, " \t"); value != "" {
-				return SafeRequestID(value)
+				return requestid.Sanitize(value)
 			}
 		}
 	}

@@ -103,14 +103,15 @@ func (e *Error) Unwrap() []error {
 	return causes
 }
 
-// ownReason is a text of ours, which may be shown.
-type ownReason string
+// Reason is a cause in words of this program, which Error shows.
+type Reason string
 
-func (r ownReason) Error() string { return string(r) }
+// Error gives the words.
+func (r Reason) Error() string { return string(r) }
 
 // reason puts the cause into words of ours; foreign texts, such as a malformed header quoted by the HTTP library, stay inside.
 func (e *Error) reason() string {
-	if own, ok := errors.AsType[ownReason](e.Err); ok {
+	if own, ok := errors.AsType[Reason](e.Err); ok {
 		return string(own)
 	}
 	if errors.Is(e.Err, errPrincipalChanged) {

@@ -60,50 +60,67 @@ const (
 // exchange sends one request and reads its answer: at most one request, whatever happens. The Answer is valid whenever its
 // Status is not 0, also beside an error.
 func (c *Client) exchange(ctx context.Context, want call, bounds Bounds) (Answer, map[string]any, error) {
-	fail := func(code string, err error) (Answer, map[string]any, error) {
-		return Answer{}, nil, &Error{Code: code, Method: want.method, URL: want.url, Err: err}
-	}
-	c.mu.Lock()
-	token, latched := c.token, c.latched
-	c.mu.Unlock()
-	if latched != nil {
-		return Answer{}, nil, &Error{Code: CodeNotRecorded, Method: want.method, URL: want.url, Persistence: latched}
-	}
-	if token.value == "" {
-		return fail(CodeAuthenticationFailed, ownReason("not authenticated"))
-	}
+	token, failed := c.mayBegin(want)
 	end, maxBytes, code := bounds.resolve(time.Now())
-	if code != "" {
-		return fail(code, nil)
+	if failed == nil && code != "" {
+		failed = want.unsent(code, nil)
+	}
+	if failed != nil {
+		return Answer{}, nil, failed
 	}
 	ctx, cancel := context.WithDeadline(ctx, end)
 	defer cancel()
 	request, err := c.build(ctx, want, token)
 	if err != nil {
-		return fail(CodeRequestInvalid, err)
+		return Answer{}, nil, want.unsent(CodeRequestInvalid, err)
 	}
 	if ctx.Err() != nil {
-		return fail(CodeInterrupted, ctx.Err())
+		return Answer{}, nil, want.unsent(CodeInterrupted, ctx.Err())
 	}
 	if c.recorder != nil {
 		if err := c.recorder.Begin(want.method, want.url); err != nil {
-			return fail(CodeNotRecorded, err)
+			return Answer{}, nil, want.unsent(CodeNotRecorded, err)
 		}
 	}
 	out := c.roundTrip(request, want, maxBytes)
-	if c.recorder != nil {
-		if err := c.recorder.End(out); err != nil {
-			c.mu.Lock()
-			c.latched = err
-			c.mu.Unlock()
-			out.blame(err)
-		}
-	}
+	c.end(&out)
 	answer := Answer{Status: out.Status, RequestID: out.RequestID, ReceivedAt: out.ReceivedAt, ETags: out.ETags}
 	if out.Failure != nil {
 		return answer, out.Document, out.Failure
 	}
 	return answer, out.Document, nil
+}
+
+// mayBegin gives the held token, or why no request may be sent.
+func (c *Client) mayBegin(want call) (Token, *Error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.latched != nil {
+		failed := want.unsent(CodeNotRecorded, nil)
+		failed.Persistence = c.latched
+		return Token{}, failed
+	}
+	if c.token.value == "" {
+		return Token{}, want.unsent(CodeAuthenticationFailed, Reason("not authenticated"))
+	}
+	return c.token, nil
+}
+
+func (w call) unsent(code string, err error) *Error {
+	return &Error{Code: code, Method: w.method, URL: w.url, Err: err}
+}
+
+// end tells the recorder how the request ended, and latches its failure.
+func (c *Client) end(out *Outcome) {
+	if c.recorder == nil {
+		return
+	}
+	if err := c.recorder.End(*out); err != nil {
+		c.mu.Lock()
+		c.latched = err
+		c.mu.Unlock()
+		out.blame(err)
+	}
 }
 
 // blame adds the recorder's failure to what the method returns, keeping an original failure (S104, S105).
@@ -200,7 +217,7 @@ func (c *Client) roundTrip(request *http.Request, want call, maxBytes int64) Out
 		_ = request.Body.Close() // from here on the source below is ours again
 		code := CodeAmbiguous
 		if source, ok := want.body.(interface{ problem() string }); ok && source.problem() != "" {
-			code, err = CodeContentChanged, ownReason(source.problem())
+			code, err = CodeContentChanged, Reason(source.problem())
 		}
 		out.Failure = out.failure(code, err)
 		out.Failure.Ambiguous = mutates(want.method)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
+
+	"github.com/ecluse-gate/ecluse/internal/requestid"
 )
 
 // File is one file record of a knowledge source.
@@ -21,7 +23,7 @@ type File struct {
 }
 
 // SafeID reports whether a file id may be stored and sent: the form of a safe request id (S36, S67).
-func SafeID(id string) bool { return id != "" && id != Withheld && SafeRequestID(id) == id }
+func SafeID(id string) bool { return requestid.Safe(id) }
 
 // inventoryFields are the fields of S64.
 func inventoryFields() []string {
@@ -113,7 +115,7 @@ func (c *Client) ListFiles(ctx context.Context, source, link string, bounds Boun
 		if problem != nil {
 			return nil, &Error{
 				Code: CodeFileListInvalid, Method: http.MethodGet, URL: firstOf(link, first), Status: page.Status, RequestID: page.RequestID,
-				ReceivedAt: page.ReceivedAt, Sent: true, Err: ownReason(problem.Error()), Persistence: persistenceOf(err),
+				ReceivedAt: page.ReceivedAt, Sent: true, Err: Reason(problem.Error()), Persistence: persistenceOf(err),
 			}
 		}
 		out.Files = append(out.Files, file)
@@ -128,7 +130,7 @@ func listProblem(err error) error {
 		return err
 	}
 	odd := failed.Code == CodeHTTP && failed.Status > 200 && failed.Status < 300
-	if _, own := errors.AsType[ownReason](failed.Err); odd || (own && failed.Code == CodeInvalidJSON) {
+	if _, own := errors.AsType[Reason](failed.Err); odd || (own && failed.Code == CodeInvalidJSON) {
 		failed.Code = CodeFileListInvalid
 	}
 	return failed

@@ -7,11 +7,10 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
-	"github.com/ecluse-gate/ecluse/internal/emulator"
+	"github.com/ecluse-gate/ecluse/internal/emulator/emulatortest"
 	"github.com/ecluse-gate/ecluse/internal/search"
 )
 
@@ -20,19 +19,14 @@ const fingerprint = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123
 // bed is a client in front of an emulator on a socket.
 type bed struct {
 	t        *testing.T
-	emulator *emulator.Emulator
+	emulator *emulatortest.Emulator
 	client   *search.Client
 }
 
 func newBed(t *testing.T, change ...func(*search.Options)) *bed {
 	t.Helper()
-	e, err := emulator.New(emulator.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := httptest.NewServer(e)
-	t.Cleanup(server.Close)
-	return &bed{t: t, emulator: e, client: newClient(t, server.URL, change...)}
+	e := emulatortest.New(t, emulatortest.Options{})
+	return &bed{t: t, emulator: e, client: newClient(t, emulatortest.Socket(t, e), change...)}
 }
 
 func newClient(t *testing.T, address string, change ...func(*search.Options)) *search.Client {
@@ -43,7 +37,7 @@ func newClient(t *testing.T, address string, change ...func(*search.Options)) *s
 	}
 	options := search.Options{
 		Service: search.Service{Endpoint: endpoint, Profile: search.ProfileGA},
-		Tokens:  search.FixedToken(emulator.Token),
+		Tokens:  search.FixedToken(emulatortest.Token),
 	}
 	for _, f := range change {
 		f(&options)
@@ -60,13 +54,7 @@ func newClient(t *testing.T, address string, change ...func(*search.Options)) *s
 
 func (b *bed) script(text string) {
 	b.t.Helper()
-	rules, err := emulator.ParseScript(strings.NewReader(text))
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	if err := b.emulator.SetScript(rules); err != nil {
-		b.t.Fatal(err)
-	}
+	emulatortest.Script(b.t, b.emulator, text)
 }
 
 const manuals = `{"name":"manuals","kind":"file","fileParameters":{"ingestionParameters":{"contentExtractionMode":"minimal"}}}`

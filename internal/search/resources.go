@@ -74,7 +74,7 @@ func (c *Client) Put(ctx context.Context, kind Collection, name string, definiti
 		return nil, err
 	}
 	if _, err := parseDocument(definition); err != nil {
-		return nil, &Error{Code: CodeRequestInvalid, Method: http.MethodPut, URL: address, Err: ownReason("the definition is not one JSON object")}
+		return nil, &Error{Code: CodeRequestInvalid, Method: http.MethodPut, URL: address, Err: Reason("the definition is not one JSON object")}
 	}
 	header := condition.header()
 	header.Set("Content-Type", "application/json")
@@ -109,7 +109,7 @@ func (c *Client) remove(ctx context.Context, address string, condition Condition
 // writable gives the address of a resource that may be written: never a generated child (S144).
 func (c *Client) writable(kind Collection, name string) (string, error) {
 	if kind != KnowledgeSources && kind != KnowledgeBases {
-		return "", &Error{Code: CodeRequestInvalid, Err: ownReason("only knowledge sources and bases are written")}
+		return "", &Error{Code: CodeRequestInvalid, Err: Reason("only knowledge sources and bases are written")}
 	}
 	return c.service.ResourceURL(kind, name)
 }
@@ -154,7 +154,7 @@ func (c *Client) page(ctx context.Context, first, link string, bounds Bounds) (*
 	if page.Next = next; !isList || (!isText && document["@odata.nextLink"] != nil) {
 		return nil, &Error{
 			Code: CodeInvalidJSON, Method: http.MethodGet, URL: link, Status: answer.Status, RequestID: answer.RequestID,
-			ReceivedAt: answer.ReceivedAt, Sent: true, Err: ownReason("the page is not a list of objects with a link"), Persistence: persistenceOf(err),
+			ReceivedAt: answer.ReceivedAt, Sent: true, Err: Reason("the page is not a list of objects with a link"), Persistence: persistenceOf(err),
 		}
 	}
 	return page, err
@@ -205,7 +205,7 @@ func (c *Client) GetSourceStatus(ctx context.Context, source string, bounds Boun
 			if !ok || n < 0 {
 				return nil, &Error{
 					Code: CodeInvalidJSON, Method: http.MethodGet, URL: address, Status: found.Status, RequestID: found.RequestID,
-					ReceivedAt: found.ReceivedAt, Sent: true, Err: ownReason("fileCapacity is not three whole numbers"), Persistence: persistenceOf(err),
+					ReceivedAt: found.ReceivedAt, Sent: true, Err: Reason("fileCapacity is not three whole numbers"), Persistence: persistenceOf(err),
 				}
 			}
 			*into = n

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ecluse-gate/ecluse/internal/emulator"
+	"github.com/ecluse-gate/ecluse/internal/emulator/emulatortest"
 	"github.com/ecluse-gate/ecluse/internal/search"
 )
 
@@ -88,20 +88,20 @@ func TestHeadersOfEachRequest(t *testing.T) {
 // S39: the token is sent as a bearer token, and it is the only place where it appears.
 func TestTokenIsSentOnce(t *testing.T) {
 	client := over(t, transportFunc(func(r *http.Request) (*http.Response, error) {
-		if got := r.Header.Get("Authorization"); got != "Bearer "+emulator.Token {
+		if got := r.Header.Get("Authorization"); got != "Bearer "+emulatortest.Token {
 			t.Errorf("Authorization is %q", got)
 		}
 		rest := r.Header.Clone()
 		rest.Del("Authorization")
 		for name, values := range rest {
-			if strings.Contains(strings.Join(values, " "), emulator.Token) || strings.Contains(r.URL.String(), emulator.Token) {
+			if strings.Contains(strings.Join(values, " "), emulatortest.Token) || strings.Contains(r.URL.String(), emulatortest.Token) {
 				t.Errorf("token in %s or in the URL", name)
 			}
 		}
 		return nil, io.ErrUnexpectedEOF
 	}))
 	err := getManuals(t.Context(), client, search.Bounds{})
-	if strings.Contains(err.Error(), emulator.Token) {
+	if strings.Contains(err.Error(), emulatortest.Token) {
 		t.Errorf("token in the error: %v", err)
 	}
 }

@@ -5,15 +5,10 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"io"
-	"os"
-	"os/exec"
 	"strings"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
-	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
+	"github.com/ecluse-gate/ecluse/internal/requestid"
 )
 
 // Audiences of tokens (S48).
@@ -25,7 +20,8 @@ const (
 
 const (
 	tokenTimeout  = 60 * time.Second // S48
-	maxTokenBytes = 32 << 10
+	// MaxTokenBytes is the longest token accepted.
+	MaxTokenBytes = 32 << 10
 )
 
 // TokenSource gives bearer tokens. Implementations are safe for concurrent use and end with the context.
@@ -46,13 +42,13 @@ type Token struct {
 func NewToken(text string, expires time.Time) Token { return Token{value: text, Expires: expires} }
 
 // String keeps the token out of texts.
-func (Token) String() string { return Withheld }
+func (Token) String() string { return requestid.Withheld }
 
 // GoString keeps the token out of %#v.
-func (Token) GoString() string { return Withheld }
+func (Token) GoString() string { return requestid.Withheld }
 
 // MarshalText keeps the token out of encodings.
-func (Token) MarshalText() ([]byte, error) { return []byte(Withheld), nil }
+func (Token) MarshalText() ([]byte, error) { return []byte(requestid.Withheld), nil }
 
 // Identity is whom a token was issued to, as its claims say. The claims are not verified: they are for records and
 // comparisons, never for authorization. All fields are empty for an opaque token.
@@ -110,24 +106,23 @@ func acquire(ctx context.Context, source TokenSource, audience string) (Token, e
 	defer cancel()
 	token, err := source.Token(limited, audience)
 	if err != nil {
+		if limited.Err() != nil && ctx.Err() == nil {
+			return Token{}, &Error{Code: CodeAuthenticationTime, Err: err}
+		}
 		if own, ok := errors.AsType[*Error](err); ok {
 			return Token{}, own
 		}
-		code := CodeAuthenticationFailed
-		if limited.Err() != nil && ctx.Err() == nil {
-			code = CodeAuthenticationTime
-		}
-		return Token{}, &Error{Code: code, Err: err}
+		return Token{}, &Error{Code: CodeAuthenticationFailed, Err: err}
 	}
 	if !sendable(token.value) {
-		return Token{}, &Error{Code: CodeAuthenticationFailed, Err: ownReason("the token is empty or cannot be a header")}
+		return Token{}, &Error{Code: CodeAuthenticationFailed, Err: Reason("the token is empty or cannot be a header")}
 	}
 	return token, nil
 }
 
 // sendable keeps anything out of the header that could end it or begin another.
 func sendable(value string) bool {
-	if value == "" || len(value) > maxTokenBytes {
+	if value == "" || len(value) > MaxTokenBytes {
 		return false
 	}
 	return !strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r >= 0x7f })
@@ -140,83 +135,4 @@ type fixedToken string
 
 func (f fixedToken) Token(context.Context, string) (Token, error) {
 	return Token{value: string(f)}, nil
-}
-
-// TokenFile reads a token from a regular file of at most 32 KiB each time it is asked; white space around it is dropped.
-func TokenFile(path string) TokenSource { return tokenFile(path) }
-
-type tokenFile string
-
-func (path tokenFile) Token(context.Context, string) (Token, error) {
-	bad := func(reason string) (Token, error) {
-		return Token{}, &Error{Code: CodeAuthenticationFailed, Err: ownReason(reason)}
-	}
-	info, err := os.Stat(string(path))
-	if err != nil || !info.Mode().IsRegular() || info.Size() > maxTokenBytes {
-		return bad("the token file cannot be read, is no regular file, or is larger than 32 KiB")
-	}
-	file, err := os.Open(string(path))
-	if err != nil {
-		return bad("the token file cannot be opened")
-	}
-	defer file.Close() //nolint:errcheck // only read
-	data, err := io.ReadAll(io.LimitReader(file, maxTokenBytes+1))
-	if err != nil {
-		return bad("the token file cannot be read")
-	}
-	return Token{value: strings.TrimSpace(string(data))}, nil
-}
-
-// Credential names a way of signing in.
-type Credential string
-
-// The credentials (contract: --auth).
-const (
-	CredentialCLI         Credential = "cli"
-	CredentialEnvironment Credential = "env"
-	CredentialWorkload    Credential = "workload"
-	CredentialManaged     Credential = "managed"
-)
-
-// NewTokenSource makes a token source from azidentity. Nothing is asked for yet, but a credential whose settings are missing
-// fails at once with azure-authentication-failed. The SDK's own retries are off.
-func NewTokenSource(credential Credential) (TokenSource, error) {
-	options := azcore.ClientOptions{Retry: policy.RetryOptions{MaxRetries: -1}}
-	var found azcore.TokenCredential
-	var err error
-	switch credential {
-	case CredentialCLI:
-		found, err = azidentity.NewAzureCLICredential(nil)
-	case CredentialEnvironment:
-		found, err = azidentity.NewEnvironmentCredential(&azidentity.EnvironmentCredentialOptions{ClientOptions: options})
-	case CredentialWorkload:
-		found, err = azidentity.NewWorkloadIdentityCredential(&azidentity.WorkloadIdentityCredentialOptions{ClientOptions: options})
-	case CredentialManaged:
-		found, err = azidentity.NewManagedIdentityCredential(&azidentity.ManagedIdentityCredentialOptions{ClientOptions: options})
-	default:
-		return nil, &Error{Code: CodeAuthenticationFailed, Err: ownReason("use cli, env, workload or managed")}
-	}
-	if err != nil {
-		return nil, &Error{Code: CodeAuthenticationFailed, Err: err}
-	}
-	return &azureTokens{credential: found, cli: credential == CredentialCLI}, nil
-}
-
-type azureTokens struct {
-	credential azcore.TokenCredential
-	cli        bool
-}
-
-func (a *azureTokens) Token(ctx context.Context, audience string) (Token, error) {
-	if a.cli {
-		if _, err := exec.LookPath("az"); err != nil {
-			return Token{}, &Error{Code: CodeCLIUnavailable, Err: ownReason("the Azure CLI (az) is not on the path")}
-		}
-	}
-	scope := strings.TrimSuffix(audience, "/") + "/.default"
-	got, err := a.credential.GetToken(ctx, policy.TokenRequestOptions{Scopes: []string{scope}})
-	if err != nil {
-		return Token{}, err
-	}
-	return Token{value: got.Token, Expires: got.ExpiresOn}, nil
 }

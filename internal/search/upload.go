@@ -49,11 +49,11 @@ func (u Upload) open() (*uploadBody, error) {
 		return nil, err
 	}
 	if _, _, err := mime.ParseMediaType(u.MediaType); err != nil || strings.ContainsAny(u.MediaType, "\r\n") {
-		return nil, ownReason("the media type is not one")
+		return nil, Reason("the media type is not one")
 	}
 	want, err := hex.DecodeString(u.SHA256)
 	if err != nil || len(want) != sha256.Size || u.Bytes < 1 || u.Content == nil || u.Name == "" {
-		return nil, ownReason("an upload needs a name, a content, its size and its SHA-256")
+		return nil, Reason("an upload needs a name, a content, its size and its SHA-256")
 	}
 	metadata := u.Metadata
 	if metadata == nil {
@@ -64,7 +64,7 @@ func (u Upload) open() (*uploadBody, error) {
 		Metadata map[string]string `json:"metadata"`
 	}{u.Name, metadata})
 	if err != nil {
-		return nil, ownReason("the metadata cannot be written")
+		return nil, Reason("the metadata cannot be written")
 	}
 	var head bytes.Buffer
 	head.WriteString("--" + boundary + "\r\nContent-Disposition: form-data; name=\"metadata\"\r\nContent-Type: application/json\r\n\r\n")
@@ -83,11 +83,11 @@ func (u Upload) open() (*uploadBody, error) {
 func boundaryOf(fingerprint string) (string, error) {
 	digits := strings.TrimPrefix(fingerprint, "sha256:")
 	if len(digits) < 24 {
-		return "", ownReason("the fingerprint is too short for a boundary")
+		return "", Reason("the fingerprint is too short for a boundary")
 	}
 	for _, c := range []byte(digits[:24]) {
 		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return "", ownReason("the fingerprint is not lower-case hexadecimal")
+			return "", Reason("the fingerprint is not lower-case hexadecimal")
 		}
 	}
 	return "ecluse-" + digits[:24], nil

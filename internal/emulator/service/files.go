@@ -1,4 +1,4 @@
-package emulator
+package service
 
 import (
 	"fmt"
@@ -6,80 +6,82 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/google/uuid"
 )
 
 // files serves the files of a knowledge source.
-func (e *Emulator) files(c *call) answer {
-	if problem := e.checkFileSource(c); problem != nil {
+func (v *Service) files(c *call) Answer {
+	if problem := v.checkFileSource(c); problem != nil {
 		return *problem
 	}
 	switch {
 	case c.r.Method == http.MethodPost && !c.route.hasSubKey:
-		return e.uploadFile(c)
+		return v.uploadFile(c)
 	case c.r.Method == http.MethodGet && !c.route.hasSubKey:
-		return e.listFiles(c)
+		return v.listFiles(c)
 	case c.r.Method == http.MethodPut && c.route.hasSubKey:
-		return e.replaceFile(c)
+		return v.replaceFile(c)
 	case c.r.Method == http.MethodDelete && c.route.hasSubKey:
-		return e.deleteFile(c)
+		return v.deleteFile(c)
 	}
 	return methodNotAllowed()
 }
 
-func (e *Emulator) checkFileSource(c *call) *answer {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	source := e.store.sources[c.route.key]
+func (v *Service) checkFileSource(c *call) *Answer {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	source := v.store.sources[c.route.key]
 	if source == nil {
 		a := notFound("knowledge source", c.route.key)
 		return &a
 	}
 	if source.kind() != "file" {
-		a := refuse(http.StatusBadRequest, "OperationNotAllowed", "only a knowledge source of the file kind has files")
+		a := Refuse(http.StatusBadRequest, "OperationNotAllowed", "only a knowledge source of the file kind has files")
 		return &a
 	}
 	return nil
 }
 
-func fileLimit(limit int) answer {
-	return refuse(http.StatusConflict, "FileLimitReached", fmt.Sprintf("the knowledge source holds %d files, which is its limit", limit))
+func fileLimit(limit int) Answer {
+	return Refuse(http.StatusConflict, "FileLimitReached", fmt.Sprintf("the knowledge source holds %d files, which is its limit", limit))
 }
 
 // uploadFile reads the whole request first and looks at the state after it, as a slow upload is overtaken by a fast one.
-func (e *Emulator) uploadFile(c *call) answer {
-	e.mu.Lock()
-	full := len(e.store.sources[c.route.key].files) >= e.maxFiles()
-	e.mu.Unlock()
+func (v *Service) uploadFile(c *call) Answer {
+	v.mu.Lock()
+	full := len(v.store.sources[c.route.key].files) >= v.maxFiles()
+	v.mu.Unlock()
 	if full {
-		return fileLimit(e.maxFiles())
+		return fileLimit(v.maxFiles())
 	}
-	got, problem := e.readUpload(c)
+	got, problem := v.readUpload(c)
 	if problem != nil {
 		return *problem
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	source := e.store.sources[c.route.key]
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	source := v.store.sources[c.route.key]
 	if source == nil {
 		return notFound("knowledge source", c.route.key)
 	}
-	if len(source.files) >= e.maxFiles() {
-		return fileLimit(e.maxFiles())
+	if len(source.files) >= v.maxFiles() {
+		return fileLimit(v.maxFiles())
 	}
 	if unfit := got.unfit(source); unfit != nil {
 		return *unfit
 	}
 	source.nextFile++
-	fresh := &file{seq: source.nextFile, ID: newID(), Created: e.now()}
-	e.fill(fresh, got, source)
+	fresh := &file{seq: source.nextFile, ID: uuid.NewString(), Created: v.now()}
+	v.fill(fresh, got, source)
 	source.files = append(source.files, fresh)
 	return reply(http.StatusCreated, fresh)
 }
 
-func (e *Emulator) fill(f *file, got *upload, source *resource) {
+func (v *Service) fill(f *file, got *upload, source *resource) {
 	f.Name, f.Metadata, f.Bytes, f.digest = got.name, got.metadata, got.bytes, got.digest
 	f.Prefix = f.Name[:strings.LastIndexByte(f.Name, '/')+1]
-	f.Parsing, f.Extraction, f.Updated = got.parsing, source.extraction(), e.now()
+	f.Parsing, f.Extraction, f.Updated = got.parsing, source.extraction(), v.now()
 }
 
 // extraction is the content extraction mode of a file source.
@@ -91,14 +93,14 @@ func (r *resource) extraction() string {
 	return "minimal"
 }
 
-func (e *Emulator) replaceFile(c *call) answer {
-	got, problem := e.readUpload(c)
+func (v *Service) replaceFile(c *call) Answer {
+	got, problem := v.readUpload(c)
 	if problem != nil {
 		return *problem
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	source := e.store.sources[c.route.key]
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	source := v.store.sources[c.route.key]
 	i := fileIndex(source, c.route.subKey)
 	if i < 0 {
 		return notFound("file", c.route.subKey)
@@ -106,14 +108,14 @@ func (e *Emulator) replaceFile(c *call) answer {
 	if unfit := got.unfit(source); unfit != nil {
 		return *unfit
 	}
-	e.fill(source.files[i], got, source)
+	v.fill(source.files[i], got, source)
 	return reply(http.StatusOK, source.files[i])
 }
 
-func (e *Emulator) deleteFile(c *call) answer {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	source := e.store.sources[c.route.key]
+func (v *Service) deleteFile(c *call) Answer {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	source := v.store.sources[c.route.key]
 	i := fileIndex(source, c.route.subKey)
 	if i < 0 {
 		return notFound("file", c.route.subKey)
@@ -130,7 +132,7 @@ func fileIndex(source *resource, id string) int {
 }
 
 // listFiles pages through the files in order of arrival: pageSize, prefix, search, $skiptoken.
-func (e *Emulator) listFiles(c *call) answer {
+func (v *Service) listFiles(c *call) Answer {
 	want, problem := readPage(c.r.URL.Query(), "prefix", "search")
 	if problem != nil {
 		return *problem
@@ -140,11 +142,11 @@ func (e *Emulator) listFiles(c *call) answer {
 	if prefix, kept, found := strings.Cut(want.filter, "\x00"); found {
 		want.filter, search = prefix, kept
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	v.mu.Lock()
+	defer v.mu.Unlock()
 	value := []any{}
 	last := 0
-	source := e.store.sources[c.route.key]
+	source := v.store.sources[c.route.key]
 	if source == nil {
 		return notFound("knowledge source", c.route.key)
 	}
@@ -154,9 +156,9 @@ func (e *Emulator) listFiles(c *call) answer {
 		}
 		if len(value) == want.size {
 			want.filter += "\x00" + search
-			return e.listed(c, value, want.next(strconv.Itoa(last)))
+			return v.listed(c, value, want.next(strconv.Itoa(last)))
 		}
 		value, last = append(value, *f), f.seq
 	}
-	return e.listed(c, value, "")
+	return v.listed(c, value, "")
 }

@@ -1,4 +1,4 @@
-package emulator
+package service
 
 import (
 	"bytes"
@@ -31,22 +31,22 @@ type upload struct {
 }
 
 // readUpload takes a multipart body apart, or in the preview a raw body with Content-Disposition.
-func (e *Emulator) readUpload(c *call) (*upload, *answer) {
+func (v *Service) readUpload(c *call) (*upload, *Answer) {
 	media, parameters, err := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
 	got := &upload{metadata: map[string]string{}}
-	var problem *answer
+	var problem *Answer
 	switch {
 	case err == nil && media == "multipart/form-data" && parameters["boundary"] != "":
-		problem = e.readParts(got, multipart.NewReader(c.r.Body, parameters["boundary"]))
+		problem = v.readParts(got, multipart.NewReader(c.r.Body, parameters["boundary"]))
 	case err == nil && media == "application/octet-stream" && c.version == VersionPreview && c.r.Method == http.MethodPost:
 		_, disposition, dispositionErr := mime.ParseMediaType(c.r.Header.Get("Content-Disposition"))
 		if dispositionErr != nil {
 			return nil, badUpload("InvalidFileName", "a raw upload names its file in Content-Disposition")
 		}
 		got.name = disposition["filename"]
-		problem = e.readContent(got, c.r.Body)
+		problem = v.readContent(got, c.r.Body)
 	default:
-		a := refuse(http.StatusUnsupportedMediaType, "UnsupportedMediaType", "send multipart/form-data with the parts metadata and content")
+		a := Refuse(http.StatusUnsupportedMediaType, "UnsupportedMediaType", "send multipart/form-data with the parts metadata and content")
 		return nil, &a
 	}
 	if problem != nil {
@@ -64,12 +64,12 @@ func (e *Emulator) readUpload(c *call) (*upload, *answer) {
 	return got, nil
 }
 
-func badUpload(code, message string) *answer {
-	a := refuse(http.StatusBadRequest, code, message)
+func badUpload(code, message string) *Answer {
+	a := Refuse(http.StatusBadRequest, code, message)
 	return &a
 }
 
-func (e *Emulator) readParts(got *upload, reader *multipart.Reader) *answer {
+func (v *Service) readParts(got *upload, reader *multipart.Reader) *Answer {
 	var metadata, content bool
 	var fallback string
 	for {
@@ -88,7 +88,7 @@ func (e *Emulator) readParts(got *upload, reader *multipart.Reader) *answer {
 			}
 		case part.FormName() == "content" && !content:
 			content, fallback = true, part.FileName()
-			if problem := e.readContent(got, part); problem != nil {
+			if problem := v.readContent(got, part); problem != nil {
 				return problem
 			}
 		default:
@@ -104,7 +104,7 @@ func (e *Emulator) readParts(got *upload, reader *multipart.Reader) *answer {
 	return nil
 }
 
-func readMetadata(got *upload, part io.Reader) *answer {
+func readMetadata(got *upload, part io.Reader) *Answer {
 	data, err := io.ReadAll(io.LimitReader(part, maxMetadataBytes+1))
 	if err != nil || len(data) > maxMetadataBytes {
 		return badUpload("InvalidRequestBody", "the metadata part is broken or larger than 64 KiB")
@@ -126,9 +126,9 @@ func readMetadata(got *upload, part io.Reader) *answer {
 }
 
 // readContent streams the content to its digest; only the first bytes are looked at.
-func (e *Emulator) readContent(got *upload, content io.Reader) *answer {
+func (v *Service) readContent(got *upload, content io.Reader) *Answer {
 	digest := sha256.New()
-	limited := io.TeeReader(io.LimitReader(content, e.limits.fileBytes+1), digest)
+	limited := io.TeeReader(io.LimitReader(content, v.limits.fileBytes+1), digest)
 	head := make([]byte, sniffBytes)
 	n, err := io.ReadFull(limited, head)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
@@ -141,8 +141,8 @@ func (e *Emulator) readContent(got *upload, content io.Reader) *answer {
 		return badUpload("InvalidRequestBody", "the content ended early")
 	}
 	got.bytes = int64(n) + rest
-	if got.bytes > e.limits.fileBytes {
-		a := refuse(http.StatusRequestEntityTooLarge, "FileTooLarge", "the file is larger than this tier allows")
+	if got.bytes > v.limits.fileBytes {
+		a := Refuse(http.StatusRequestEntityTooLarge, "FileTooLarge", "the file is larger than this tier allows")
 		return &a
 	}
 	got.digest = hex.EncodeToString(digest.Sum(nil))
@@ -193,10 +193,10 @@ func (u *upload) refineParsing() {
 }
 
 // unfit says why a source cannot take the file, or nil.
-func (u *upload) unfit(source *resource) *answer {
+func (u *upload) unfit(source *resource) *Answer {
 	image := u.parsing == "image"
 	if u.parsing == "" || (image && source.extraction() == "minimal") {
-		a := refuse(http.StatusUnsupportedMediaType, "UnsupportedFileType", "the content is not of a type that this source can extract")
+		a := Refuse(http.StatusUnsupportedMediaType, "UnsupportedFileType", "the content is not of a type that this source can extract")
 		return &a
 	}
 	if !u.hasText {

@@ -1,4 +1,4 @@
-package emulator
+package service
 
 import (
 	"encoding/json"
@@ -28,48 +28,48 @@ type route struct {
 	hasSubKey       bool
 }
 
-// perform carries out the request as the service would.
-func (e *Emulator) perform(r *http.Request) answer {
-	if reply, ok := e.authorize(r); !ok {
+// Perform carries out the request as the service would.
+func (v *Service) Perform(r *http.Request) Answer {
+	if reply, ok := v.authorize(r); !ok {
 		return reply
 	}
 	version := r.URL.Query()["api-version"]
 	if len(version) != 1 || (version[0] != VersionPreview && version[0] != VersionGA) {
-		return refuse(http.StatusBadRequest, "InvalidApiVersion", "api-version must be given once, as "+VersionPreview+" or "+VersionGA)
+		return Refuse(http.StatusBadRequest, "InvalidApiVersion", "api-version must be given once, as "+VersionPreview+" or "+VersionGA)
 	}
 	where, ok := parseRoute(r.URL.EscapedPath())
 	if !ok {
-		return refuse(http.StatusNotFound, "NotFound", "no such address on this service")
+		return Refuse(http.StatusNotFound, "NotFound", "no such address on this service")
 	}
-	return e.dispatch(&call{r: r, version: version[0], route: where})
+	return v.dispatch(&call{r: r, version: version[0], route: where})
 }
 
-func (e *Emulator) authorize(r *http.Request) (answer, bool) {
+func (v *Service) authorize(r *http.Request) (Answer, bool) {
 	kind, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	token = strings.TrimSpace(token)
-	if !strings.EqualFold(kind, "Bearer") || token == "" || (e.options.Token != "" && token != e.options.Token) {
-		reply := refuse(http.StatusUnauthorized, "Unauthorized", "send Authorization: Bearer with any non-empty token")
-		reply.header.Set("WWW-Authenticate", `Bearer resource_id="https://search.azure.com"`)
+	if !strings.EqualFold(kind, "Bearer") || token == "" || (v.options.Token != "" && token != v.options.Token) {
+		reply := Refuse(http.StatusUnauthorized, "Unauthorized", "send Authorization: Bearer with any non-empty token")
+		reply.Header.Set("WWW-Authenticate", `Bearer resource_id="https://search.azure.com"`)
 		return reply, false
 	}
-	return answer{}, true
+	return Answer{}, true
 }
 
-func (e *Emulator) dispatch(c *call) answer {
+func (v *Service) dispatch(c *call) Answer {
 	w := c.route
 	switch {
 	case w.collection == "knowledgesources" && w.sub == "files":
-		return e.files(c)
+		return v.files(c)
 	case w.collection == "knowledgesources" && w.sub == "status" && !w.hasSubKey:
-		return e.sourceStatus(c)
+		return v.sourceStatus(c)
 	case w.sub == "" && (w.collection == "knowledgesources" || w.collection == "knowledgebases"):
-		return e.resources(c)
+		return v.resources(c)
 	case w.collection == "indexers" && (w.sub == "search.status" || w.sub == "status") && !w.hasSubKey:
-		return e.indexerStatus(c)
+		return v.indexerStatus(c)
 	case w.sub == "" && isChildKind(w.collection):
-		return e.children(c)
+		return v.children(c)
 	}
-	return refuse(http.StatusNotFound, "NotFound", "no such address on this service")
+	return Refuse(http.StatusNotFound, "NotFound", "no such address on this service")
 }
 
 func isChildKind(collection string) bool {
@@ -111,26 +111,26 @@ func parseRoute(escaped string) (route, bool) {
 	return out, len(parts) == 0
 }
 
-// refuse makes an error answer in the shape of the service.
-func refuse(status int, code, message string) answer {
+// Refuse makes an error answer in the shape of the service.
+func Refuse(status int, code, message string) Answer {
 	return reply(status, map[string]any{"error": map[string]string{"code": code, "message": message}})
 }
 
-func reply(status int, value any) answer {
+func reply(status int, value any) Answer {
 	body, err := json.Marshal(value)
 	if err != nil { // values are maps and structs of ours
 		panic(err)
 	}
 	header := http.Header{"Content-Type": {"application/json; odata.metadata=minimal; charset=utf-8"}}
-	return answer{status: status, header: header, body: body}
+	return Answer{Status: status, Header: header, Body: body}
 }
 
-func noContent() answer { return answer{status: http.StatusNoContent, header: http.Header{}} }
+func noContent() Answer { return Answer{Status: http.StatusNoContent, Header: http.Header{}} }
 
-func notFound(what, name string) answer {
-	return refuse(http.StatusNotFound, "ResourceNotFound", "no "+what+" is named '"+name+"'")
+func notFound(what, name string) Answer {
+	return Refuse(http.StatusNotFound, "ResourceNotFound", "no "+what+" is named '"+name+"'")
 }
 
-func methodNotAllowed() answer {
-	return refuse(http.StatusMethodNotAllowed, "MethodNotAllowed", "this address does not take that method")
+func methodNotAllowed() Answer {
+	return Refuse(http.StatusMethodNotAllowed, "MethodNotAllowed", "this address does not take that method")
 }

@@ -1,4 +1,4 @@
-package emulator
+package service
 
 import (
 	"encoding/base64"
@@ -14,13 +14,13 @@ const (
 )
 
 // page answers a list of named things with server-driven paging: search, pageSize 1..3000, $skiptoken.
-func (e *Emulator) page(c *call, names []string, show func(string) any) answer {
+func (v *Service) page(c *call, names []string, show func(string) any) Answer {
 	want, problem := readPage(c.r.URL.Query(), "search", "searchType")
 	if problem != nil {
 		return *problem
 	}
 	if kind := c.r.URL.Query().Get("searchType"); kind != "" && kind != "prefix" {
-		return refuse(http.StatusBadRequest, "InvalidRequestParameter", "searchType must be prefix")
+		return Refuse(http.StatusBadRequest, "InvalidRequestParameter", "searchType must be prefix")
 	}
 	value := []any{}
 	for _, name := range names {
@@ -28,11 +28,11 @@ func (e *Emulator) page(c *call, names []string, show func(string) any) answer {
 			continue
 		}
 		if len(value) == want.size {
-			return e.listed(c, value, want.next(lastName(value)))
+			return v.listed(c, value, want.next(lastName(value)))
 		}
 		value = append(value, show(name))
 	}
-	return e.listed(c, value, "")
+	return v.listed(c, value, "")
 }
 
 func lastName(value []any) string {
@@ -42,11 +42,11 @@ func lastName(value []any) string {
 }
 
 // listed answers a page; a next token becomes a link with the same api-version.
-func (e *Emulator) listed(c *call, value any, token string) answer {
-	body := map[string]any{"@odata.context": e.base(c.r) + "/$metadata#" + c.route.collection, "value": value}
+func (v *Service) listed(c *call, value any, token string) Answer {
+	body := map[string]any{"@odata.context": v.Base(c.r) + "/$metadata#" + c.route.collection, "value": value}
 	if token != "" {
 		query := "api-version=" + url.QueryEscape(c.version) + "&$skiptoken=" + token
-		body["@odata.nextLink"] = e.base(c.r) + c.r.URL.EscapedPath() + "?" + query
+		body["@odata.nextLink"] = v.Base(c.r) + c.r.URL.EscapedPath() + "?" + query
 	}
 	return reply(http.StatusOK, body)
 }
@@ -58,9 +58,9 @@ type wanted struct {
 }
 
 // readPage reads pageSize, a filter parameter and $skiptoken; a token excludes the others.
-func readPage(query url.Values, filters ...string) (wanted, *answer) {
-	bad := func(message string) (wanted, *answer) {
-		a := refuse(http.StatusBadRequest, "InvalidRequestParameter", message)
+func readPage(query url.Values, filters ...string) (wanted, *Answer) {
+	bad := func(message string) (wanted, *Answer) {
+		a := Refuse(http.StatusBadRequest, "InvalidRequestParameter", message)
 		return wanted{}, &a
 	}
 	if token := query.Get("$skiptoken"); query.Has("$skiptoken") {

@@ -1,4 +1,4 @@
-package emulator
+package service
 
 import (
 	"encoding/json"
@@ -15,18 +15,18 @@ import (
 const maxDefinitionBytes = 1 << 20
 
 // resources serves knowledge sources and knowledge bases, which behave alike.
-func (e *Emulator) resources(c *call) answer {
+func (v *Service) resources(c *call) Answer {
 	switch {
 	case c.r.Method == http.MethodGet && !c.route.hasKey:
-		return e.listResources(c)
+		return v.listResources(c)
 	case c.r.Method == http.MethodPost && !c.route.hasKey:
-		return e.putResource(c)
+		return v.putResource(c)
 	case c.r.Method == http.MethodPut && c.route.hasKey:
-		return e.putResource(c)
+		return v.putResource(c)
 	case c.r.Method == http.MethodGet:
-		return e.getResource(c)
+		return v.getResource(c)
 	case c.r.Method == http.MethodDelete && c.route.hasKey:
-		return e.deleteResource(c)
+		return v.deleteResource(c)
 	}
 	return methodNotAllowed()
 }
@@ -38,29 +38,29 @@ func (c *call) what() string {
 	return "knowledge source"
 }
 
-// table gives the resources that the call is about. Call with e.mu held.
-func (e *Emulator) table(c *call) map[string]*resource {
+// table gives the resources that the call is about. Call with Service.mu held.
+func (v *Service) table(c *call) map[string]*resource {
 	if c.route.collection == "knowledgebases" {
-		return e.store.bases
+		return v.store.bases
 	}
-	return e.store.sources
+	return v.store.sources
 }
 
-func (e *Emulator) getResource(c *call) answer {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	found, ok := e.table(c)[c.route.key]
+func (v *Service) getResource(c *call) Answer {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	found, ok := v.table(c)[c.route.key]
 	if !ok {
 		return notFound(c.what(), c.route.key)
 	}
 	shown, _ := redact(found.definition).(map[string]any)
-	return e.show(c, http.StatusOK, found, shown)
+	return v.show(c, http.StatusOK, found, shown)
 }
 
 // show answers a definition with what the service adds to it.
-func (e *Emulator) show(c *call, status int, found *resource, definition map[string]any) answer {
+func (v *Service) show(c *call, status int, found *resource, definition map[string]any) Answer {
 	shown := maps.Clone(definition)
-	shown["@odata.context"] = e.base(c.r) + "/$metadata#" + c.route.collection + "/$entity"
+	shown["@odata.context"] = v.Base(c.r) + "/$metadata#" + c.route.collection + "/$entity"
 	shown["@odata.etag"] = found.etag
 	if _, given := shown["encryptionKey"]; !given {
 		shown["encryptionKey"] = nil
@@ -76,14 +76,14 @@ func (e *Emulator) show(c *call, status int, found *resource, definition map[str
 		shown[key] = parameters
 	}
 	out := reply(status, shown)
-	out.header.Set("ETag", found.etag)
+	out.Header.Set("ETag", found.etag)
 	if c.r.Header.Get("Prefer") == "return=representation" {
-		out.header.Set("Preference-Applied", "return=representation")
+		out.Header.Set("Preference-Applied", "return=representation")
 	}
 	return out
 }
 
-func (e *Emulator) putResource(c *call) answer {
+func (v *Service) putResource(c *call) Answer {
 	definition, problem := readObject(c.r.Body, maxDefinitionBytes)
 	if problem != nil {
 		return *problem
@@ -93,45 +93,45 @@ func (e *Emulator) putResource(c *call) answer {
 		name = c.route.key
 	}
 	if c.route.hasKey && name != c.route.key {
-		return refuse(http.StatusBadRequest, "InvalidName", "the name in the body is not the name in the address")
+		return Refuse(http.StatusBadRequest, "InvalidName", "the name in the body is not the name in the address")
 	}
 	if n := utf8.RuneCountInString(name); n < 1 || n > 128 {
-		return refuse(http.StatusBadRequest, "InvalidName", "a name has 1 to 128 characters")
+		return Refuse(http.StatusBadRequest, "InvalidName", "a name has 1 to 128 characters")
 	}
 	definition["name"] = name
 	stripServiceFields(definition)
 
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	old := e.table(c)[name]
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	old := v.table(c)[name]
 	if old != nil && c.r.Method == http.MethodPost {
-		return refuse(http.StatusConflict, "ResourceNameAlreadyInUse", "a "+c.what()+" named '"+name+"' exists")
+		return Refuse(http.StatusConflict, "ResourceNameAlreadyInUse", "a "+c.what()+" named '"+name+"' exists")
 	}
 	if failed := precondition(c.r.Header, old); failed != nil {
 		return *failed
 	}
-	if bad := e.checkDefinition(c, name, definition, old); bad != nil {
+	if bad := v.checkDefinition(c, name, definition, old); bad != nil {
 		return *bad
 	}
-	return e.keep(c, name, definition, old)
+	return v.keep(c, name, definition, old)
 }
 
-// keep stores a checked definition. Call with e.mu held.
-func (e *Emulator) keep(c *call, name string, definition map[string]any, old *resource) answer {
+// keep stores a checked definition. Call with Service.mu held.
+func (v *Service) keep(c *call, name string, definition map[string]any, old *resource) Answer {
 	fresh, status := old, http.StatusOK
 	if fresh == nil {
-		fresh, status = &resource{name: name, created: e.now()}, http.StatusCreated
-		e.table(c)[name] = fresh
+		fresh, status = &resource{name: name, created: v.now()}, http.StatusCreated
+		v.table(c)[name] = fresh
 	}
-	fresh.definition, fresh.etag = definition, e.newETag()
+	fresh.definition, fresh.etag = definition, v.newETag()
 	if c.route.collection == "knowledgesources" {
 		for collection, generated := range fresh.generated() {
-			if e.store.children[collection][generated] == nil {
-				e.store.children[collection][generated] = &child{name: generated, etag: e.newETag(), source: name}
+			if v.store.children[collection][generated] == nil {
+				v.store.children[collection][generated] = &child{name: generated, etag: v.newETag(), source: name}
 			}
 		}
 	}
-	return e.show(c, status, fresh, definition)
+	return v.show(c, status, fresh, definition)
 }
 
 func stripServiceFields(definition map[string]any) {
@@ -148,8 +148,8 @@ func stripServiceFields(definition map[string]any) {
 }
 
 // precondition checks If-Match and If-None-Match; nil means go on.
-func precondition(header http.Header, old *resource) *answer {
-	failed := refuse(http.StatusPreconditionFailed, "PreconditionFailed", "the resource is not in the state that the condition names")
+func precondition(header http.Header, old *resource) *Answer {
+	failed := Refuse(http.StatusPreconditionFailed, "PreconditionFailed", "the resource is not in the state that the condition names")
 	if none := header.Get("If-None-Match"); none != "" && old != nil && (none == "*" || listsTag(none, old.etag)) {
 		return &failed
 	}
@@ -168,18 +168,18 @@ func listsTag(list, etag string) bool {
 	return false
 }
 
-func (e *Emulator) checkDefinition(c *call, name string, definition map[string]any, old *resource) *answer {
-	bad := func(status int, code, message string) *answer { a := refuse(status, code, message); return &a }
+func (v *Service) checkDefinition(c *call, name string, definition map[string]any, old *resource) *Answer {
+	bad := func(status int, code, message string) *Answer { a := Refuse(status, code, message); return &a }
 	if c.route.collection == "knowledgebases" {
-		if old == nil && len(e.store.bases) >= e.limits.bases {
-			return quota("knowledge bases", e.limits.bases)
+		if old == nil && len(v.store.bases) >= v.limits.bases {
+			return quota("knowledge bases", v.limits.bases)
 		}
 		names := referred(definition)
-		if len(names) > e.limits.sourcesPerBase {
-			return bad(http.StatusBadRequest, "InvalidRequestParameter", fmt.Sprintf("at most %d knowledge sources per base", e.limits.sourcesPerBase))
+		if len(names) > v.limits.sourcesPerBase {
+			return bad(http.StatusBadRequest, "InvalidRequestParameter", fmt.Sprintf("at most %d knowledge sources per base", v.limits.sourcesPerBase))
 		}
 		for _, source := range names {
-			if e.store.sources[source] == nil {
+			if v.store.sources[source] == nil {
 				return bad(http.StatusBadRequest, "InvalidRequestParameter", "knowledge source '"+source+"' does not exist")
 			}
 		}
@@ -196,23 +196,23 @@ func (e *Emulator) checkDefinition(c *call, name string, definition map[string]a
 	if _, given := ingestion["networkAccessMode"]; given && candidate.kind() == "file" {
 		return bad(http.StatusBadRequest, "InvalidRequestParameter", "networkAccessMode does not apply to a file knowledge source")
 	}
-	if old == nil && len(e.store.sources) >= e.limits.sources {
-		return quota("knowledge sources", e.limits.sources)
+	if old == nil && len(v.store.sources) >= v.limits.sources {
+		return quota("knowledge sources", v.limits.sources)
 	}
 	return nil
 }
 
 // quota answers like the service: a 429 that no wait will cure, with an empty code (azure-rest-api-specs issue 15178).
-func quota(what string, limit int) *answer {
-	a := refuse(http.StatusTooManyRequests, "", fmt.Sprintf("the quota of %d %s is exceeded for this service", limit, what))
+func quota(what string, limit int) *Answer {
+	a := Refuse(http.StatusTooManyRequests, "", fmt.Sprintf("the quota of %d %s is exceeded for this service", limit, what))
 	return &a
 }
 
-func (e *Emulator) deleteResource(c *call) answer {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+func (v *Service) deleteResource(c *call) Answer {
+	v.mu.Lock()
+	defer v.mu.Unlock()
 	name := c.route.key
-	old := e.table(c)[name]
+	old := v.table(c)[name]
 	if old == nil {
 		return notFound(c.what(), name)
 	}
@@ -220,22 +220,22 @@ func (e *Emulator) deleteResource(c *call) answer {
 		return *failed
 	}
 	if c.route.collection == "knowledgesources" {
-		if users := e.store.users(name); len(users) > 0 {
-			return refuse(http.StatusConflict, "ResourceInUse", "knowledge source '"+name+"' is used by knowledge base "+strings.Join(users, ", "))
+		if users := v.store.users(name); len(users) > 0 {
+			return Refuse(http.StatusConflict, "ResourceInUse", "knowledge source '"+name+"' is used by knowledge base "+strings.Join(users, ", "))
 		}
 		for collection, generated := range old.generated() {
-			delete(e.store.children[collection], generated)
+			delete(v.store.children[collection], generated)
 		}
 	}
-	delete(e.table(c), name)
+	delete(v.table(c), name)
 	return noContent()
 }
 
-func (e *Emulator) listResources(c *call) answer {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	table := e.table(c)
-	return e.page(c, slices.Sorted(maps.Keys(table)), func(name string) any {
+func (v *Service) listResources(c *call) Answer {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	table := v.table(c)
+	return v.page(c, slices.Sorted(maps.Keys(table)), func(name string) any {
 		shown, _ := redact(table[name].definition).(map[string]any)
 		shown["@odata.etag"] = table[name].etag
 		return shown
@@ -243,14 +243,14 @@ func (e *Emulator) listResources(c *call) answer {
 }
 
 // readObject reads a JSON object of bounded size.
-func readObject(body io.Reader, limit int64) (map[string]any, *answer) {
-	bad := refuse(http.StatusBadRequest, "InvalidRequestBody", "the body must be one JSON object")
+func readObject(body io.Reader, limit int64) (map[string]any, *Answer) {
+	bad := Refuse(http.StatusBadRequest, "InvalidRequestBody", "the body must be one JSON object")
 	data, err := io.ReadAll(io.LimitReader(body, limit+1))
 	if err != nil {
 		return nil, &bad
 	}
 	if int64(len(data)) > limit {
-		large := refuse(http.StatusRequestEntityTooLarge, "RequestEntityTooLarge", "the definition is too large")
+		large := Refuse(http.StatusRequestEntityTooLarge, "RequestEntityTooLarge", "the definition is too large")
 		return nil, &large
 	}
 	decoder := json.NewDecoder(strings.NewReader(string(data)))

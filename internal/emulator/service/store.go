@@ -1,4 +1,4 @@
-package emulator
+package service
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// store is the state of the service; guarded by Emulator.mu.
+// store is the state of the service; guarded by Service.mu.
 type store struct {
 	sources, bases map[string]*resource
 	children       map[string]map[string]*child // by collection, then name
@@ -83,9 +83,9 @@ func (r *resource) createdResources() map[string]any {
 	return shown
 }
 
-func (e *Emulator) newETag() string {
-	e.tags++
-	return fmt.Sprintf("\"0x8DEC1A5E%07X\"", e.tags)
+func (v *Service) newETag() string {
+	v.tags++
+	return fmt.Sprintf("\"0x8DEC1A5E%07X\"", v.tags)
 }
 
 // users names the knowledge bases that refer to a source.
@@ -146,12 +146,12 @@ type BaseState struct {
 }
 
 // State gives a copy of what the service holds, sorted by name; files in order of arrival.
-func (e *Emulator) State() State {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	state := State{Tier: strings.ToLower(e.options.Tier), Sources: []SourceState{}, KnowledgeBases: []BaseState{}}
-	for _, name := range slices.Sorted(maps.Keys(e.store.sources)) {
-		source := e.store.sources[name]
+func (v *Service) State() State {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	state := State{Tier: strings.ToLower(v.options.Tier), Sources: []SourceState{}, KnowledgeBases: []BaseState{}}
+	for _, name := range slices.Sorted(maps.Keys(v.store.sources)) {
+		source := v.store.sources[name]
 		shown, _ := redact(source.definition).(map[string]any)
 		one := SourceState{
 			Name: name, Kind: source.kind(), ETag: source.etag, Definition: shown,
@@ -165,8 +165,8 @@ func (e *Emulator) State() State {
 		}
 		state.Sources = append(state.Sources, one)
 	}
-	for _, name := range slices.Sorted(maps.Keys(e.store.bases)) {
-		base := e.store.bases[name]
+	for _, name := range slices.Sorted(maps.Keys(v.store.bases)) {
+		base := v.store.bases[name]
 		state.KnowledgeBases = append(state.KnowledgeBases, BaseState{Name: name, ETag: base.etag, Sources: referred(base.definition)})
 	}
 	return state

@@ -1,4 +1,4 @@
-package emulator
+package service
 
 import (
 	"maps"
@@ -9,32 +9,32 @@ import (
 )
 
 // children serves the indexes, indexers, skillsets and data sources that knowledge sources generate: reads only.
-func (e *Emulator) children(c *call) answer {
+func (v *Service) children(c *call) Answer {
 	if c.r.Method != http.MethodGet {
 		return methodNotAllowed()
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	table := e.store.children[c.route.collection]
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	table := v.store.children[c.route.collection]
 	if !c.route.hasKey {
-		return e.page(c, slices.Sorted(maps.Keys(table)), func(name string) any { return e.childBody(c, table[name]) })
+		return v.page(c, slices.Sorted(maps.Keys(table)), func(name string) any { return v.childBody(c, table[name]) })
 	}
 	found := table[c.route.key]
 	if found == nil {
 		return notFound(strings.TrimSuffix(c.route.collection, "s"), c.route.key)
 	}
-	out := reply(http.StatusOK, e.childBody(c, found))
-	out.header.Set("ETag", found.etag)
+	out := reply(http.StatusOK, v.childBody(c, found))
+	out.Header.Set("ETag", found.etag)
 	return out
 }
 
-// childBody is the part of a child that binds it to its siblings. Call with e.mu held.
-func (e *Emulator) childBody(c *call, found *child) map[string]any {
+// childBody is the part of a child that binds it to its siblings. Call with Service.mu held.
+func (v *Service) childBody(c *call, found *child) map[string]any {
 	body := map[string]any{
-		"@odata.context": e.base(c.r) + "/$metadata#" + c.route.collection + "/$entity",
+		"@odata.context": v.Base(c.r) + "/$metadata#" + c.route.collection + "/$entity",
 		"@odata.etag":    found.etag, "name": found.name,
 	}
-	source := e.store.sources[found.source]
+	source := v.store.sources[found.source]
 	switch c.route.collection {
 	case "indexes":
 		body["fields"] = []any{map[string]any{"name": "uid", "type": "Edm.String", "key": true}}
@@ -63,17 +63,17 @@ func visibleConnection(c *call, source *resource) any {
 	return "<redacted>"
 }
 
-func (e *Emulator) indexerStatus(c *call) answer {
+func (v *Service) indexerStatus(c *call) Answer {
 	if c.r.Method != http.MethodGet {
 		return methodNotAllowed()
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	found := e.store.children["indexers"][c.route.key]
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	found := v.store.children["indexers"][c.route.key]
 	if found == nil {
 		return notFound("indexer", c.route.key)
 	}
-	created := e.store.sources[found.source].created.Format(time.RFC3339Nano)
+	created := v.store.sources[found.source].created.Format(time.RFC3339Nano)
 	last := map[string]any{
 		"status": "success", "startTime": created, "endTime": created,
 		"itemsProcessed": 1, "itemsFailed": 0, "errors": []any{}, "warnings": []any{},
@@ -81,13 +81,13 @@ func (e *Emulator) indexerStatus(c *call) answer {
 	return reply(http.StatusOK, map[string]any{"name": found.name, "status": "running", "lastResult": last, "executionHistory": []any{last}})
 }
 
-func (e *Emulator) sourceStatus(c *call) answer {
+func (v *Service) sourceStatus(c *call) Answer {
 	if c.r.Method != http.MethodGet {
 		return methodNotAllowed()
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	source := e.store.sources[c.route.key]
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	source := v.store.sources[c.route.key]
 	if source == nil {
 		return notFound("knowledge source", c.route.key)
 	}
@@ -106,8 +106,8 @@ func (e *Emulator) sourceStatus(c *call) answer {
 	}
 	if c.version == VersionGA && source.kind() == "file" {
 		body["fileCapacity"] = map[string]any{
-			"maxFileCount": e.maxFiles(), "remainingFileCount": max(e.maxFiles()-len(source.files), 0),
-			"maxFileSizeBytes": e.limits.fileBytes,
+			"maxFileCount": v.maxFiles(), "remainingFileCount": max(v.maxFiles()-len(source.files), 0),
+			"maxFileSizeBytes": v.limits.fileBytes,
 		}
 	}
 	return reply(http.StatusOK, body)

@@ -1,4 +1,4 @@
-package emulator
+package service
 
 // limits are what a service of one tier allows (learn.microsoft.com, search-limits-quotas-capacity).
 type limits struct {
@@ -27,9 +27,9 @@ func tiers() map[string]limits {
 	}
 }
 
-func (e *Emulator) maxFiles() int {
-	if e.options.MaxFiles > 0 {
-		return e.options.MaxFiles
+func (v *Service) maxFiles() int {
+	if v.options.MaxFiles > 0 {
+		return v.options.MaxFiles
 	}
 	return maxSourceFiles
 }
