@@ -1,0 +1,494 @@
+//go:build linux || darwin
+
+package durable_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/ecluse-gate/ecluse/internal/durable"
+	"github.com/ecluse-gate/ecluse/internal/durable/durabletest"
+)
+
+var errDisk = errors.New("input/output error")
+
+func open(t *testing.T, dir string, opt durable.Options) *durable.Dir {
+	t.Helper()
+	d, err := durable.Open(dir, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	return d
+}
+
+func ls(t *testing.T, dir string) []string {
+	t.Helper()
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range list {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// publishing are the steps of Publish in order; the order is the promise (S94; tc-088: the folder is synced too).
+var publishing = []durable.Step{
+	durable.StepCreate, durable.StepWrite, durable.StepSync, durable.StepReadBack, durable.StepLink,
+	durable.StepCheckLink, durable.StepUnlinkTemp, durable.StepSyncDir, durable.StepReopen,
+}
+
+// S94: the steps are taken in this order and no other.
+func TestPublishOrder(t *testing.T) {
+	var steps []durable.Step
+	dir := durabletest.Dir(t)
+	d := open(t, dir, durable.Options{Around: func(s durable.Step, _ string, call func() error) error {
+		steps = append(steps, s)
+		return call()
+	}})
+	if err := d.Publish("a.json", []byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(steps, publishing) {
+		t.Errorf("took %v", steps)
+	}
+	info, err := os.Stat(filepath.Join(dir, "a.json"))
+	if err != nil || info.Mode() != 0o600 || info.Sys().(*syscall.Stat_t).Nlink != 1 {
+		t.Errorf("%v %v", info, err)
+	}
+	steps = nil
+	if err := d.Remove("a.json", []byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	if want := []durable.Step{durable.StepRemove, durable.StepSyncDir}; !slices.Equal(steps, want) || len(ls(t, dir)) != 0 {
+		t.Errorf("removing took %v and left %v", steps, ls(t, dir))
+	}
+}
+
+// Style 3: every write point in three states: it worked (above), it failed and left nothing, it failed but landed anyway. After each the
+// folder is read again: the file is whole or absent, the error says which, and no temporary file of ours stays (S97).
+func TestPublishFailsAtEveryStep(t *testing.T) {
+	for _, step := range publishing {
+		for _, landed := range []bool{false, true} {
+			t.Run(fmt.Sprint(step, " landed=", landed), func(t *testing.T) {
+				dir := durabletest.Dir(t)
+				d := open(t, dir, durable.Options{Around: func(s durable.Step, _ string, call func() error) error {
+					if s != step {
+						return call()
+					}
+					if landed {
+						if err := call(); err != nil {
+							return err
+						}
+					}
+					return errDisk
+				}})
+				err := d.Publish("a.json", []byte(`{"a":1}`))
+				e, ok := errors.AsType[*durable.Error](err)
+				if !ok || e.Code != durable.CodeReceipt || !errors.Is(err, errDisk) || e.Op != string(step) {
+					t.Fatalf("got %v", err)
+				}
+				reopened := open(t, dir, durable.Options{})
+				data, err := reopened.Read("a.json", durable.MaxRecord)
+				exists := !errors.Is(err, fs.ErrNotExist)
+				if exists != e.Landed {
+					t.Errorf("the error says landed=%v, the folder says %v (%v)", e.Landed, exists, err)
+				}
+				if exists && (err != nil || string(data) != `{"a":1}`) {
+					t.Errorf("half a file: %q %v", data, err)
+				}
+				after := slices.Index(publishing, step) > slices.Index(publishing, durable.StepLink)
+				if want := after || step == durable.StepLink && landed; exists != want {
+					t.Errorf("exists=%v, want %v", exists, want)
+				}
+				if exists && len(ls(t, dir)) != 1 || !exists && len(ls(t, dir)) != 0 {
+					t.Errorf("left behind: %v", ls(t, dir))
+				}
+			})
+		}
+	}
+}
+
+// S98: an existing name is never replaced, whatever it is.
+func TestPublishNeverReplaces(t *testing.T) {
+	dir := durabletest.Dir(t)
+	d := open(t, dir, durable.Options{})
+	if err := os.Symlink("elsewhere", filepath.Join(dir, "link.json")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "folder.json"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Publish("file.json", []byte("1")); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"link.json", "folder.json", "file.json"} {
+		err := d.Publish(name, []byte("2"))
+		if e, _ := errors.AsType[*durable.Error](err); !errors.Is(err, fs.ErrExist) || e.Landed || durable.CodeOf(err) != durable.CodeReceipt {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if got, _ := d.Read("file.json", 10); string(got) != "1" {
+		t.Errorf("replaced by %q", got)
+	}
+	if got := ls(t, dir); len(got) != 3 {
+		t.Errorf("left behind: %v", got)
+	}
+}
+
+// S94, S97: a temporary name that somebody exchanged is noticed, is not removed, and is reported.
+func TestExchangedTemp(t *testing.T) {
+	dir := durabletest.Dir(t)
+	var temp string
+	d := open(t, dir, durable.Options{Around: func(s durable.Step, _ string, call func() error) error {
+		if s == durable.StepLink {
+			temp = ls(t, dir)[0]
+			if err := os.Remove(filepath.Join(dir, temp)); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, temp), []byte("forged"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return call()
+	}})
+	err := d.Publish("a.json", []byte("true"))
+	e, ok := errors.AsType[*durable.Error](err)
+	if !ok || len(e.Warnings) != 1 || !strings.Contains(e.Warnings[0], temp) {
+		t.Fatalf("got %v, warnings %v", err, e)
+	}
+	if !slices.Contains(ls(t, dir), temp) {
+		t.Error("a file that is not ours was removed")
+	}
+}
+
+// A disk that gives back other bytes than were written is noticed before the file has a name (S94).
+func TestReadBackDiffers(t *testing.T) {
+	dir := durabletest.Dir(t)
+	d := open(t, dir, durable.Options{Around: func(s durable.Step, _ string, call func() error) error {
+		if s == durable.StepReadBack {
+			if err := os.WriteFile(filepath.Join(dir, ls(t, dir)[0]), []byte("flipt"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return call()
+	}})
+	if err := d.Publish("a.json", []byte("write")); durable.CodeOf(err) != durable.CodeReceipt || len(ls(t, dir)) != 0 {
+		t.Fatalf("got %v, left %v", err, ls(t, dir))
+	}
+}
+
+// S96, S115: what a reader must refuse, each with its code.
+func TestReadRefuses(t *testing.T) {
+	dir := durabletest.Dir(t)
+	at := func(name string) string { return filepath.Join(dir, name) }
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := open(t, dir, durable.Options{})
+	must(os.WriteFile(at("good"), []byte("x"), 0o600))
+	must(os.Symlink("good", at("link")))
+	must(os.Mkdir(at("folder"), 0o700))
+	must(syscall.Mkfifo(at("pipe"), 0o600))
+	must(os.WriteFile(at("open"), []byte("x"), 0o600))
+	must(os.Chmod(at("open"), 0o640))
+	must(os.WriteFile(at("twice"), []byte("x"), 0o600))
+	must(os.Link(at("twice"), at("twice2")))
+	must(os.WriteFile(at("big"), make([]byte, durable.MaxRecord+1), 0o600))
+	must(os.WriteFile(at("limit"), make([]byte, durable.MaxRecord), 0o600))
+	for name, want := range map[string]durable.Code{
+		"good": "", "limit": "", "link": durable.CodeUnsafe, "folder": durable.CodeUnsafe, "pipe": durable.CodeUnsafe, "open": durable.CodeUnsafe,
+		"twice": durable.CodeUnsafe, "big": durable.CodeUnsafe, "absent": durable.CodeUnread, "../good": durable.CodeReceipt, ".hidden": durable.CodeReceipt,
+	} {
+		if _, err := d.Read(name, 1<<30); durable.CodeOf(err) != want {
+			t.Errorf("%s: %v, want code %q", name, err, want)
+		}
+	}
+	if os.Geteuid() == 0 {
+		must(os.WriteFile(at("foreign"), []byte("x"), 0o600))
+		must(os.Chown(at("foreign"), 12345, 12345))
+		if _, err := d.Read("foreign", 10); durable.CodeOf(err) != durable.CodeUnsafe {
+			t.Errorf("foreign: %v", err)
+		}
+	}
+}
+
+// S101: only a file that still holds what was written is removed.
+func TestRemoveOnlyOurs(t *testing.T) {
+	dir := durabletest.Dir(t)
+	d := open(t, dir, durable.Options{})
+	if err := d.Remove("m.json", []byte("1")); durable.CodeOf(err) != durable.CodeReceipt || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("absent: %v", err)
+	}
+	if err := d.Publish("m.json", []byte("2")); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Remove("m.json", []byte("1")); durable.CodeOf(err) != durable.CodeReceipt || len(ls(t, dir)) != 1 {
+		t.Errorf("changed: %v, left %v", err, ls(t, dir))
+	}
+	for _, step := range []durable.Step{durable.StepRemove, durable.StepSyncDir} {
+		failing := open(t, dir, durable.Options{Around: func(s durable.Step, _ string, call func() error) error {
+			if s == step {
+				return errDisk
+			}
+			return call()
+		}})
+		if err := failing.Remove("m.json", []byte("2")); !errors.Is(err, errDisk) || durable.CodeOf(err) != durable.CodeReceipt {
+			t.Errorf("%s: %v", step, err)
+		}
+	}
+	if len(ls(t, dir)) != 0 {
+		t.Errorf("a removal whose sync failed has still happened here: %v", ls(t, dir))
+	}
+}
+
+// S95.
+func TestCheckLeaf(t *testing.T) {
+	for name, ok := range map[string]bool{
+		"a": true, "backoff-0000.json": true, "A_b-c.9": true, strings.Repeat("a", 200): true, "com": true, "com10.x": true, "console": true,
+		"": false, strings.Repeat("a", 201): false, ".a": false, "-a": false, "_a": false, "a.": false, "a/b": false, "a b": false, "é": false, "a\x00": false,
+		"..": false, "con": false, "CON.json": false, "nul.tar.gz": false, "com1": false, "LPT9.txt": false, "aux": false,
+	} {
+		if err := durable.CheckLeaf(name); (err == nil) != ok {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
+// S93: every weakness of the folder and of its ancestors.
+func TestPrivateDirectory(t *testing.T) {
+	base := durabletest.Dir(t)
+	mk := func(mode fs.FileMode, parts ...string) string {
+		p := filepath.Join(append([]string{base}, parts...)...)
+		if err := os.MkdirAll(p, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(p, mode); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	link := filepath.Join(base, "link")
+	if err := os.Symlink(mk(0o700, "target", "inner"), link); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(base, "target"), filepath.Join(base, "via")); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(base, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	mk(0o700, "sticky", "inner")
+	mk(0o700, "grouped", "inner")
+	cases := map[string]bool{
+		mk(0o700, "good"):                     true,
+		mk(0o700, "readable", "inner"):        true,
+		mk(0o755, "readable"):                 false, // as the folder itself
+		mk(0o710, "searchable"):               false,
+		mk(0o1777|fs.ModeSticky, "sticky"):    false,
+		filepath.Join(base, "sticky", "inner"):  false, // a world-writable ancestor, sticky or not
+		mk(0o770, "grouped"):                  false,
+		filepath.Join(base, "grouped", "inner"): false,
+		link:                                    false,
+		filepath.Join(base, "via", "inner"):     false,
+		file:                                    false,
+		filepath.Join(base, "absent"):           false,
+		"relative":                              false,
+		base + "/good/":                         false,
+		base + "/good/../good":                  false,
+		"/":                                     false,
+		os.TempDir():                            false,
+	}
+	for path, ok := range cases {
+		d, err := durable.Open(path, durable.Options{})
+		if err == nil {
+			d.Close()
+		}
+		if (err == nil) != ok || !ok && durable.CodeOf(err) != durable.CodeDirectory {
+			t.Errorf("%s: %v, want ok=%v", path, err, ok)
+		}
+	}
+	if os.Geteuid() == 0 {
+		other := mk(0o700, "other")
+		inner := mk(0o700, "other", "inner")
+		if err := os.Chown(inner, 12345, -1); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := durable.Open(inner, durable.Options{}); durable.CodeOf(err) != durable.CodeDirectory {
+			t.Errorf("a stranger's folder: %v", err)
+		}
+		if err := errors.Join(os.Chown(inner, 0, -1), os.Chown(other, 12345, -1)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := durable.Open(inner, durable.Options{}); durable.CodeOf(err) != durable.CodeDirectory {
+			t.Errorf("below a stranger's folder: %v", err)
+		}
+	}
+}
+
+// Make creates the folder privately, accepts a good existing one, and refuses a bad one; its parent is never created.
+func TestMake(t *testing.T) {
+	base := durabletest.Dir(t)
+	path := filepath.Join(base, "new")
+	for range 2 {
+		d, err := durable.Make(path, durable.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.Close()
+	}
+	if info, _ := os.Stat(path); info.Mode().Perm() != 0o700 {
+		t.Errorf("mode %v", info.Mode())
+	}
+	if _, err := durable.Make(filepath.Join(base, "a", "b"), durable.Options{}); durable.CodeOf(err) != durable.CodeDirectory {
+		t.Errorf("missing parent: %v", err)
+	}
+	for _, step := range []durable.Step{durable.StepMkdir, durable.StepSyncParent} {
+		_, err := durable.Make(filepath.Join(base, string(step)), durable.Options{Around: func(s durable.Step, _ string, call func() error) error {
+			if s == step {
+				return errDisk
+			}
+			return call()
+		}})
+		if !errors.Is(err, errDisk) || durable.CodeOf(err) != durable.CodeReceipt {
+			t.Errorf("%s: %v", step, err)
+		}
+	}
+}
+
+// A process killed between link and unlink leaves a whole file with two names: readable, and finished by Settle. A temporary file without a
+// second name was never published and stays (S97).
+func TestSettle(t *testing.T) {
+	dir := durabletest.Dir(t)
+	killed := errors.New("killed")
+	for name, step := range map[string]durable.Step{"linked": durable.StepUnlinkTemp, "unlinked": durable.StepLink} {
+		d := open(t, dir, durable.Options{Around: func(s durable.Step, _ string, call func() error) error {
+			if s == step {
+				panic(killed) // the process is gone: no cleanup runs
+			}
+			return call()
+		}})
+		func() {
+			defer func() {
+				if r := recover(); r != error(killed) { //nolint:errorlint // identity
+					t.Fatal(r)
+				}
+			}()
+			_ = d.Publish(name, []byte(name))
+		}()
+	}
+	d := open(t, dir, durable.Options{})
+	if got, err := d.Read("linked", 100); err != nil || string(got) != "linked" {
+		t.Fatalf("before settling: %q %v", got, err)
+	}
+	names, temps, err := d.List(10)
+	if err != nil || !slices.Equal(names, []string{"linked"}) || len(temps) != 2 {
+		t.Fatalf("%v %v %v", names, temps, err)
+	}
+	warnings, err := d.Settle()
+	if err != nil || len(warnings) != 1 {
+		t.Fatalf("%v %v", warnings, err)
+	}
+	if got := ls(t, dir); len(got) != 2 || !slices.Contains(got, "linked") {
+		t.Errorf("settled to %v", got)
+	}
+	if got, err := d.Read("linked", 100); err != nil || string(got) != "linked" {
+		t.Errorf("after settling: %q %v", got, err)
+	}
+	// Somebody's own second link is no leftover.
+	if err := os.Link(filepath.Join(dir, "linked"), filepath.Join(dir, "other")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Read("linked", 100); durable.CodeOf(err) != durable.CodeUnsafe {
+		t.Errorf("a linked file was read: %v", err)
+	}
+}
+
+// The listing is bounded.
+func TestListBound(t *testing.T) {
+	dir := durabletest.Dir(t)
+	for i := range 4 {
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprint("f", i)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := open(t, dir, durable.Options{})
+	if _, _, err := d.List(3); durable.CodeOf(err) != durable.CodeUnsafe {
+		t.Errorf("got %v", err)
+	}
+	if names, _, err := d.List(4); err != nil || len(names) != 4 {
+		t.Errorf("got %v %v", names, err)
+	}
+}
+
+// S152: a second process is refused at once while a first one writes, readers share, and the lock dies with its holder.
+func TestLock(t *testing.T) {
+	if dir := os.Getenv("DURABLE_TEST_LOCK"); dir != "" {
+		d, err := durable.Open(dir, durable.Options{})
+		if err == nil {
+			err = d.Lock(os.Getenv("DURABLE_TEST_SHARED") != "")
+		}
+		fmt.Printf("code=%q\n", durable.CodeOf(err))
+		return
+	}
+	dir := durabletest.Dir(t)
+	other := func(shared string) string {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestLock$", "-test.v")
+		cmd.Env = append(os.Environ(), "DURABLE_TEST_LOCK="+dir, "DURABLE_TEST_SHARED="+shared)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		_, rest, _ := strings.Cut(string(out), "code=")
+		code, _, _ := strings.Cut(rest, "\n")
+		return code
+	}
+	d := open(t, dir, durable.Options{})
+	if err := d.Lock(false); err != nil {
+		t.Fatal(err)
+	}
+	for _, shared := range []string{"", "1"} {
+		if got := other(shared); got != `"journal-locked"` {
+			t.Errorf("shared=%q beside a writer: %s", shared, got)
+		}
+	}
+	again := open(t, dir, durable.Options{})
+	if err := again.Lock(false); durable.CodeOf(err) != durable.CodeLocked {
+		t.Errorf("the same process: %v", err)
+	}
+	d.Close()
+	if err := again.Lock(true); err != nil {
+		t.Fatal(err)
+	}
+	if got := other("1"); got != `""` {
+		t.Errorf("two readers: %s", got)
+	}
+	if got := other(""); got != `"journal-locked"` {
+		t.Errorf("a writer beside a reader: %s", got)
+	}
+}
+
+// S96, S94: sizes.
+func TestSizes(t *testing.T) {
+	d := open(t, durabletest.Dir(t), durable.Options{})
+	for size, ok := range map[int]bool{0: false, 1: true, durable.MaxRecord: true, durable.MaxRecord + 1: false} {
+		if err := d.Publish(fmt.Sprint("s", size), make([]byte, size)); (err == nil) != ok {
+			t.Errorf("%d bytes: %v", size, err)
+		}
+	}
+}
