@@ -16,18 +16,27 @@ type Scanner struct {
 	fresh bool // a container was just entered: no comma is due
 	key   Span
 	end   int
-	err   *Error
+	// slash is the position of the first backslash that is not before pos, or the length of the document; it may lag behind.
+	slash    int
+	quotes   quotes
+	controls bool // there are control characters in the document
+	err      *Error
 }
 
 // NewScanner starts on a document. It keeps doc, and strings it returns point into it: the caller must not change it any more.
 func NewScanner(doc []byte) *Scanner {
 	s := &Scanner{doc: text(doc)}
-	switch {
-	case len(doc) > MaxBytes:
+	if len(doc) > MaxBytes {
 		s.Limit(0, "document larger than 64 MiB")
-	case !utf8.Valid(doc):
-		s.Fail(invalidUTF8(doc), "invalid UTF-8")
+		return s
 	}
+	var ascii bool
+	if s.controls, ascii = survey(s.doc); !ascii && !utf8.Valid(doc) {
+		s.Fail(invalidUTF8(doc), "invalid UTF-8")
+		return s
+	}
+	s.seekSlash(0)
+	s.quotes.at(s.doc, 0)
 	s.space()
 	return s
 }
@@ -119,14 +128,14 @@ func (s *Scanner) Member() (key string, ok bool) {
 		s.Fail(start, "object key expected")
 		return "", false
 	}
-	end, escaped := s.string(start)
+	slash := s.slash
+	end := s.string(start)
 	if end < 0 {
 		return "", false
 	}
 	key = s.doc[start+1 : end-1]
-	if escaped {
-		var whole bool
-		if key, whole = unescape(key); !whole {
+	if s.slash != slash { // it was passed, so there may be escapes
+		if key, ok = unescape(key); !ok {
 			s.Fail(start, "object key with half a surrogate pair")
 			return "", false
 		}
@@ -195,14 +204,15 @@ func (s *Scanner) Text() (value string, ok bool) {
 		return "", false
 	}
 	start := s.pos
-	end, escaped := s.string(start)
+	slash := s.slash
+	end := s.string(start)
 	if end < 0 {
 		return "", false
 	}
 	s.pos, s.end = end, end
 	s.space()
 	value = s.doc[start+1 : end-1]
-	if escaped {
+	if s.slash != slash { // it was passed, so there may be escapes
 		return unescape(value)
 	}
 	return value, true
@@ -212,13 +222,15 @@ func (s *Scanner) Text() (value string, ok bool) {
 func (s *Scanner) space() { s.pos = space(s.doc, s.pos) }
 
 func space(doc string, i int) int {
-	for i < len(doc) {
-		switch doc[i] {
-		case ' ', '\t', '\n', '\r':
-			i++
-		default:
-			return i
-		}
+	if i < len(doc) && doc[i] <= ' ' {
+		return spaces(doc, i)
+	}
+	return i
+}
+
+func spaces(doc string, i int) int {
+	for i < len(doc) && (doc[i] == ' ' || doc[i] == '\t' || doc[i] == '\n' || doc[i] == '\r') {
+		i++
 	}
 	return i
 }

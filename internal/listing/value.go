@@ -7,10 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// value validates the value that starts at i and returns its end, or -1 with the error set. It is a loop with its own stack of
-// one bit per level (set: object), so hostile nesting costs neither memory nor goroutine stack.
+// value validates the value that starts at i and returns its end, or -1 with the error set. It is one loop with its own stack of one
+// bit per level (set: object), so hostile nesting costs neither memory nor goroutine stack. It is the engine's hot path and therefore
+// one function that keeps its state in registers: most bytes of a listing are members of opaque objects.
 func (s *Scanner) value(i int) int {
-	doc := s.doc
+	doc, q, plain := s.doc, s.quotes, s.plain()
 	var objects uint64
 	depth, room := 0, MaxDepth-s.depth
 	for {
@@ -20,8 +21,20 @@ func (s *Scanner) value(i int) int {
 		}
 		switch c := doc[i]; c {
 		case '"':
-			if i, _ = s.string(i); i < 0 {
-				return -1
+			if q.mask == 0 {
+				q = refill(doc, q.base)
+			}
+			if q.mask &= q.mask - 1; q.mask == 0 {
+				q = refill(doc, q.base)
+			}
+			start := i
+			i = q.base + bits.TrailingZeros64(q.mask) + 1
+			q.mask &= q.mask - 1
+			if i > plain {
+				if i = s.stringSlow(start); i < 0 {
+					return -1
+				}
+				q, plain = s.quotes, s.plain()
 			}
 		case '{', '[':
 			if depth == room {
@@ -31,18 +44,17 @@ func (s *Scanner) value(i int) int {
 			depth++
 			objects <<= 1
 			i = space(doc, i+1)
-			if c == '{' {
-				objects |= 1
+			if c == '[' {
+				if i < len(doc) && doc[i] == ']' {
+					break
+				}
+				continue
 			}
-			if i < len(doc) && doc[i] == c+2 { // '}' is '{'+2, ']' is '['+2
+			objects |= 1
+			if i < len(doc) && doc[i] == '}' {
 				break
 			}
-			if c == '{' {
-				if i = s.colon(i); i < 0 {
-					return -1
-				}
-			}
-			continue
+			goto key
 		default:
 			if i = s.scalar(i); i < 0 {
 				return -1
@@ -51,6 +63,7 @@ func (s *Scanner) value(i int) int {
 		// A value has ended before i, or an empty container is about to.
 		for {
 			if depth == 0 {
+				s.quotes = q
 				return i
 			}
 			i = space(doc, i)
@@ -58,42 +71,198 @@ func (s *Scanner) value(i int) int {
 				return s.stop(i, "unfinished container")
 			}
 			c := doc[i]
+			i++
 			if c == ',' {
 				break
 			}
 			if object := objects&1 != 0; object && c != '}' || !object && c != ']' {
-				return s.stop(i, "comma or end of container expected")
+				return s.stop(i-1, "comma or end of container expected")
 			}
 			depth--
 			objects >>= 1
-			i++
 		}
-		i = space(doc, i+1)
-		if objects&1 != 0 {
-			if i = s.colon(i); i < 0 {
+		i = space(doc, i)
+		if objects&1 == 0 {
+			continue
+		}
+	key:
+		if i >= len(doc) || doc[i] != '"' {
+			return s.stop(i, "object key expected")
+		}
+		if q.mask == 0 {
+			q = refill(doc, q.base)
+		}
+		if q.mask &= q.mask - 1; q.mask == 0 {
+			q = refill(doc, q.base)
+		}
+		start := i
+		i = q.base + bits.TrailingZeros64(q.mask) + 1
+		q.mask &= q.mask - 1
+		if i > plain {
+			if i = s.stringSlow(start); i < 0 {
 				return -1
 			}
+			q, plain = s.quotes, s.plain()
 		}
+		i = space(doc, i)
+		if i >= len(doc) || doc[i] != ':' {
+			return s.stop(i, "colon expected")
+		}
+		i = space(doc, i+1)
 	}
-}
-
-// colon validates a key at i and its colon and returns the position of the value.
-func (s *Scanner) colon(i int) int {
-	if i >= len(s.doc) || s.doc[i] != '"' {
-		return s.stop(i, "object key expected")
-	}
-	if i, _ = s.string(i); i < 0 {
-		return -1
-	}
-	i = space(s.doc, i)
-	if i >= len(s.doc) || s.doc[i] != ':' {
-		return s.stop(i, "colon expected")
-	}
-	return space(s.doc, i+1)
 }
 
 func (s *Scanner) stop(i int, reason string) int {
 	s.Fail(i, reason)
+	return -1
+}
+
+// quotes are the positions of the quotes of one block of 64 bytes, from where the scanner is: bit n stands for byte base+n. An opening
+// quote and the closing one are taken out when their string is passed.
+type quotes struct {
+	base int
+	mask uint64
+}
+
+// refill finds the quotes of the next block that has any. At the end of the document the base is its length and the mask is empty,
+// which makes every position computed from them lie outside.
+func refill(doc string, base int) quotes {
+	for base += 64; base+64 <= len(doc); base += 64 {
+		block := doc[base : base+64]
+		mask := quoteBits(load(block, 0)) | quoteBits(load(block, 8))<<8 |
+			quoteBits(load(block, 16))<<16 | quoteBits(load(block, 24))<<24 |
+			quoteBits(load(block, 32))<<32 | quoteBits(load(block, 40))<<40 |
+			quoteBits(load(block, 48))<<48 | quoteBits(load(block, 56))<<56
+		if mask != 0 {
+			return quotes{base, mask}
+		}
+	}
+	var mask uint64
+	for i := base; i < len(doc); i++ {
+		if doc[i] == '"' {
+			mask |= 1 << (i - base)
+		}
+	}
+	if mask == 0 {
+		return quotes{len(doc), 0}
+	}
+	return quotes{base, mask}
+}
+
+// quoteBits has bit n set if byte n of x is a quote.
+func quoteBits(x uint64) uint64 {
+	x ^= ones * '"'
+	x = (highs - x&^highs) &^ x & highs      // the top bit of each byte that is zero
+	return x >> 7 * 0x0102040810204080 >> 56 // gathered into one byte
+}
+
+// at moves to the block of position i, with the quotes before i taken out.
+func (q *quotes) at(doc string, i int) {
+	*q = refill(doc, i&^63-64)
+	if q.base <= i && i < q.base+64 {
+		q.mask = q.mask >> (i - q.base) << (i - q.base)
+	}
+}
+
+// plain is the position before which a string that ends needs no second look: up to the next backslash, if there are no
+// control characters in the document. UTF-8 was checked for the whole document.
+func (s *Scanner) plain() int {
+	if s.controls {
+		return -1
+	}
+	return s.slash
+}
+
+// string validates the string whose opening quote is at i and returns the position after the closing one, or -1 with the error set.
+func (s *Scanner) string(i int) int {
+	q := s.quotes
+	if q.mask == 0 {
+		q = refill(s.doc, q.base)
+	}
+	if q.mask &= q.mask - 1; q.mask == 0 {
+		q = refill(s.doc, q.base)
+	}
+	end := q.base + bits.TrailingZeros64(q.mask) + 1
+	if end > s.plain() {
+		return s.stringSlow(i)
+	}
+	q.mask &= q.mask - 1
+	s.quotes = q
+	return end
+}
+
+// stringSlow is string for everything unusual. It stays linear in hostile input because neither a quote nor a backslash that was
+// found is searched for again.
+func (s *Scanner) stringSlow(start int) int {
+	doc := s.doc
+	quote := start
+	for i := start + 1; ; {
+		if quote < i {
+			n := strings.IndexByte(doc[i:], '"')
+			if n < 0 {
+				return s.stop(start, "unfinished string")
+			}
+			quote = i + n
+		}
+		if s.slash < i {
+			s.seekSlash(i)
+		}
+		if quote < s.slash {
+			break
+		}
+		n := escapeLen(doc, s.slash)
+		if n == 0 {
+			return s.stop(s.slash, "invalid escape")
+		}
+		i = s.slash + n
+	}
+	if s.controls {
+		if i := control(doc[start+1 : quote]); i >= 0 {
+			return s.stop(start+1+i, "control character in a string")
+		}
+	}
+	s.quotes.at(doc, quote+1)
+	return quote + 1
+}
+
+// seekSlash finds the first backslash from i on.
+func (s *Scanner) seekSlash(i int) {
+	if n := strings.IndexByte(s.doc[i:], '\\'); n >= 0 {
+		s.slash = i + n
+		return
+	}
+	s.slash = len(s.doc)
+}
+
+// survey reports whether the document has control characters (the line breaks of an indented one, mostly) and whether it is ASCII only.
+func survey(d string) (controls, ascii bool) {
+	var low, high uint64
+	for ; len(d) >= 32; d = d[32:] {
+		a, b, c, e := load(d, 0), load(d, 8), load(d, 16), load(d, 24)
+		low |= (a-ones*' ')&^a | (b-ones*' ')&^b | (c-ones*' ')&^c | (e-ones*' ')&^e
+		high |= a | b | c | e
+	}
+	controls, ascii = low&highs != 0, high&highs == 0
+	for i := range len(d) {
+		controls = controls || d[i] < ' '
+		ascii = ascii && d[i] < utf8.RuneSelf
+	}
+	return controls, ascii
+}
+
+// control finds the first control character.
+func control(d string) int {
+	i := 0
+	for ; i+8 <= len(d); i += 8 {
+		if x := load(d, i); (x-ones*' ')&^x&highs != 0 {
+			break
+		}
+	}
+	for ; i < len(d); i++ {
+		if d[i] < ' ' {
+			return i
+		}
+	}
 	return -1
 }
 
@@ -102,53 +271,11 @@ const (
 	highs = 0x8080808080808080
 )
 
-// special marks, in the top bit of its byte, the first byte of eight that ends a plain run of a string: a quote, a backslash or a
-// control character. Bits above the lowest one set may be false marks (borrows), the lowest never is.
-func special(x uint64) uint64 {
-	quote := x ^ (ones * '"')
-	slash := x ^ (ones * '\\')
-	return ((quote-ones)&^quote | (slash-ones)&^slash | (x-ones*' ')&^x) & highs
-}
-
 // load reads eight bytes, the first one lowest. The compiler makes one load of it.
 func load(d string, i int) uint64 {
 	d = d[i : i+8]
 	return uint64(d[0]) | uint64(d[1])<<8 | uint64(d[2])<<16 | uint64(d[3])<<24 |
 		uint64(d[4])<<32 | uint64(d[5])<<40 | uint64(d[6])<<48 | uint64(d[7])<<56
-}
-
-// string validates the string whose opening quote is at i and returns the position after the closing one, or -1 with the error
-// set, and whether there are escapes in it. UTF-8 was checked for the whole document.
-func (s *Scanner) string(i int) (end int, escaped bool) {
-	doc := s.doc
-	i++
-	for {
-		for i+8 <= len(doc) {
-			if m := special(load(doc, i)); m != 0 {
-				i += bits.TrailingZeros64(m) >> 3
-				break
-			}
-			i += 8
-		}
-		if i >= len(doc) {
-			return s.stop(i, "unfinished string"), escaped
-		}
-		switch c := doc[i]; {
-		case c == '"':
-			return i + 1, escaped
-		case c == '\\':
-			escaped = true
-			n := escapeLen(doc, i)
-			if n == 0 {
-				return s.stop(i, "invalid escape"), true
-			}
-			i += n
-		case c < ' ':
-			return s.stop(i, "control character in a string"), escaped
-		default:
-			i++ // one of the last seven bytes of the document
-		}
-	}
 }
 
 // escapeLen is the length of the escape at i, 0 if it is none.
@@ -221,15 +348,22 @@ func unescape(in string) (string, bool) {
 // scalar validates a literal or a number at i and returns its end, or -1 with the error set.
 func (s *Scanner) scalar(i int) int {
 	doc := s.doc
-	for _, word := range [...]string{"true", "false", "null"} {
-		if doc[i] == word[0] {
-			if !strings.HasPrefix(doc[i:], word) {
-				return s.stop(i, "invalid literal")
-			}
-			return i + len(word)
-		}
-	}
 	start := i
+	word := ""
+	switch doc[i] {
+	case 't':
+		word = "true"
+	case 'f':
+		word = "false"
+	case 'n':
+		word = "null"
+	}
+	if word != "" {
+		if !strings.HasPrefix(doc[i:], word) {
+			return s.stop(i, "invalid literal")
+		}
+		return i + len(word)
+	}
 	if doc[i] == '-' {
 		i++
 	}

@@ -2,15 +2,14 @@ package npm
 
 import (
 	"reflect"
-	"sync"
 	"time"
 
 	"github.com/ecluse-gate/ecluse/internal/listing"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
-// document is a scanned packument: the bytes, where the parts of it that views touch are, and the facts. It implements
-// [registry.Document] and is immutable but for the order, which is computed when first asked for.
+// document is a scanned packument: the bytes, where the parts of it that views touch are, and the facts. It is a
+// [registry.Document] and immutable.
 type document struct {
 	name     string // the package's
 	text     string // spans refer to it
@@ -25,9 +24,6 @@ type document struct {
 	tagIndex map[string]int
 	stamps   []listing.Span // members of "time" that stay beside the versions and modified: created, unpublished
 	changed  stamp
-
-	orderOnce sync.Once
-	order     []int32 // versions by precedence, lowest first; those that are not semver come first
 }
 
 // entry is where a version is in the text.
@@ -93,7 +89,7 @@ func (d *document) Dropped() int { return d.dropped }
 // Cost implements [registry.Document]: the text, the index and the facts.
 func (d *document) Cost() int64 {
 	perVersion := reflect.TypeFor[registry.Version]().Size() + reflect.TypeFor[registry.Artifact]().Size() +
-		reflect.TypeFor[entry]().Size() + 4 // and its place in the order
+		reflect.TypeFor[entry]().Size()
 	cost := int64(len(d.text)) + d.names.Cost() + int64(perVersion)*int64(len(d.versions)) + 8*int64(cap(d.runs)) +
 		64*int64(len(d.top)+2*len(d.tags)) + int64(reflect.TypeFor[document]().Size())
 	for i := range d.versions {

@@ -3,6 +3,7 @@ package npm
 import (
 	"encoding/base64"
 	"encoding/hex"
+	"slices"
 	"strings"
 	"time"
 
@@ -83,14 +84,12 @@ func (s *scan) facts(published []time.Time) {
 	names := files.String()
 	d := s.doc
 	d.versions, d.entries = make([]registry.Version, n), make([]entry, n)
-	artifacts, digests := make([]registry.Artifact, n), make([]registry.Digest, 0, 2*n)
-	sums := make([]byte, 0, 84*n) // a sha512 and a sha1 each
+	artifacts := make([]registry.Artifact, n)
+	all := sums{digests: make([]registry.Digest, 0, 2*n), bytes: make([]byte, 0, 84*n)} // a sha512 and a sha1 each
 	for i := range s.raw {
 		r := &s.raw[i]
 		length := len(prefix) + len(r.version) + len(".tgz")
-		first := len(digests)
-		digests, sums = appendDigests(digests, sums, r.integrity, r.shasum)
-		artifacts[i] = registry.Artifact{File: names[:length], URL: r.address, Digests: digests[first:len(digests):len(digests)]}
+		artifacts[i] = registry.Artifact{File: names[:length], URL: r.address, Digests: all.add(r.integrity, r.shasum)}
 		names = names[length:]
 		d.entries[i] = r.entry
 		d.versions[i] = registry.Version{
@@ -102,40 +101,68 @@ func (s *scan) facts(published []time.Time) {
 
 // algorithms are the digests that npm advertises, strongest first.
 var algorithms = [...]struct {
-	name string
-	size int
-}{{"sha512", 64}, {"sha384", 48}, {"sha256", 32}, {"sha1", 20}, {"md5", 16}}
+	name, prefix string
+	size         int
+}{{"sha512", "sha512-", 64}, {"sha384", "sha384-", 48}, {"sha256", "sha256-", 32}, {"sha1", "sha1-", 20}, {"md5", "md5-", 16}}
 
-// appendDigests reads "integrity" (W3C Subresource Integrity: space-separated algorithm-base64, options after "?") and "shasum" (hex
-// SHA-1) into digests, strongest first; the raw sums go to sums. Values that are malformed or unknown are left out, and a shasum that
-// repeats the integrity's own SHA-1 too.
-func appendDigests(digests []registry.Digest, sums []byte, integrity, shasum string) ([]registry.Digest, []byte) {
-	add := func(name string, sum []byte) {
-		start := len(sums)
-		sums = append(sums, sum...)
-		digests = append(digests, registry.Digest{Algorithm: name, Sum: sums[start:len(sums):len(sums)]})
-	}
-	sha1, hexErr := hex.DecodeString(shasum)
-	var buf [66]byte
-	for _, a := range algorithms {
+// strictBase64 refuses encodings of which there is more than one for the same bytes.
+var strictBase64 = base64.StdEncoding.Strict()
+
+// sums keeps the digests of all versions: a few large arrays instead of many small ones.
+type sums struct {
+	digests []registry.Digest
+	bytes   []byte
+}
+
+// add reads "integrity" (W3C Subresource Integrity: algorithm-base64, separated by white space, options after "?") and "shasum" (SHA-1
+// in hex) and returns the digests, strongest first. Values that are malformed or unknown are left out.
+func (a *sums) add(integrity, shasum string) []registry.Digest {
+	first := len(a.digests)
+	if !a.sri(integrity) { // the common case is one plain value
 		for value := range strings.FieldsSeq(integrity) {
-			encoded, ok := strings.CutPrefix(value, a.name+"-")
-			if !ok {
-				continue
-			}
-			encoded, _, _ = strings.Cut(encoded, "?")
-			if len(encoded) != base64.StdEncoding.EncodedLen(a.size) {
-				continue
-			}
-			if n, err := base64.StdEncoding.Strict().Decode(buf[:], []byte(encoded)); err == nil && n == a.size {
-				add(a.name, buf[:n])
-			}
-		}
-		if a.name == "sha1" && hexErr == nil && len(sha1) == a.size {
-			add(a.name, sha1)
+			value, _, _ = strings.Cut(value, "?")
+			a.sri(value)
 		}
 	}
-	return digests, sums
+	if len(shasum) == 2*20 {
+		var encoded [2 * 20]byte
+		copy(encoded[:], shasum)
+		a.sum(3, func(dst []byte) ([]byte, error) { return hex.AppendDecode(dst, encoded[:]) })
+	}
+	added := a.digests[first:len(a.digests):len(a.digests)]
+	if len(added) > 1 {
+		slices.SortStableFunc(added, func(x, y registry.Digest) int { return len(y.Sum) - len(x.Sum) })
+	}
+	return added
+}
+
+// sri adds one algorithm-base64 value and reports whether it was one.
+func (a *sums) sri(value string) bool {
+	for i, algorithm := range algorithms {
+		encoded, ok := strings.CutPrefix(value, algorithm.prefix)
+		if !ok {
+			continue
+		}
+		var buf [88]byte
+		if len(encoded) != strictBase64.EncodedLen(algorithm.size) {
+			return false
+		}
+		src := buf[:copy(buf[:], encoded)]
+		return a.sum(i, func(dst []byte) ([]byte, error) { return strictBase64.AppendDecode(dst, src) })
+	}
+	return false
+}
+
+// sum adds a digest if decoding gives as many bytes as the algorithm has, and reports whether it did.
+func (a *sums) sum(algorithm int, decode func(dst []byte) ([]byte, error)) bool {
+	start, size := len(a.bytes), algorithms[algorithm].size
+	out, err := decode(a.bytes)
+	if err != nil || len(out) != start+size {
+		return false
+	}
+	a.bytes = out
+	a.digests = append(a.digests, registry.Digest{Algorithm: algorithms[algorithm].name, Sum: out[start:len(out):len(out)]})
+	return true
 }
 
 // parseTime reads a time of the "time" object: RFC 3339, in any offset and with any fraction. Anything else is unknown, the zero time.

@@ -1,50 +1,87 @@
 package npm
 
 import (
-	"slices"
-	"sort"
+	"strings"
 
 	"github.com/Masterminds/semver/v3"
 )
 
-// precedence returns the document's versions by semver precedence, lowest first; spellings that are not semver come before all.
-// It is computed once.
-func (d *document) precedence() []int32 {
-	d.orderOnce.Do(func() {
-		parsed := make([]*semver.Version, len(d.versions))
-		d.order = make([]int32, len(d.versions))
-		for i := range d.versions {
-			d.order[i] = int32(i)
-			parsed[i], _ = semver.StrictNewVersion(d.versions[i].Version)
+// core is the numeric part of a version, cheap to read and to compare. The zero core stands for a spelling that is not semver and is
+// lower than every version.
+type core struct {
+	known               bool
+	major, minor, patch uint64
+	prerelease          bool
+}
+
+// readCore reads the numeric part of a version as strict semver has it. What follows the numbers is not validated.
+func readCore(version string) core {
+	c := core{known: true}
+	rest := version
+	for i, into := range [...]*uint64{&c.major, &c.minor, &c.patch} {
+		end := 0
+		for end < len(rest) && '0' <= rest[end] && rest[end] <= '9' {
+			*into = *into*10 + uint64(rest[end]-'0')
+			end++
 		}
-		slices.SortStableFunc(d.order, func(a, b int32) int { return compare(parsed[a], parsed[b]) })
-	})
-	return d.order
-}
-
-// compare orders versions; nil, which stands for a spelling that is not semver, comes first.
-func compare(a, b *semver.Version) int {
-	switch {
-	case a == nil && b == nil:
-		return 0
-	case a == nil:
-		return -1
-	case b == nil:
-		return 1
+		if end == 0 || end > 16 || end > 1 && rest[0] == '0' { // 16 digits: what npm's own numbers can hold
+			return core{}
+		}
+		if rest = rest[end:]; i == 2 {
+			break
+		}
+		var dot bool
+		if rest, dot = strings.CutPrefix(rest, "."); !dot {
+			return core{}
+		}
 	}
-	return a.Compare(b)
+	c.prerelease = strings.HasPrefix(rest, "-")
+	if rest != "" && !c.prerelease && rest[0] != '+' {
+		return core{}
+	}
+	return c
 }
 
-// candidate is a version that "latest" may fall to.
+// compare orders by the numbers only.
+func (c core) compare(d core) int {
+	for _, p := range [...][2]uint64{{c.major, d.major}, {c.minor, d.minor}, {c.patch, d.patch}} {
+		switch {
+		case p[0] < p[1]:
+			return -1
+		case p[0] > p[1]:
+			return 1
+		}
+	}
+	return 0
+}
+
+// older reports whether version v, whose core is c, has lower precedence than w by semver, section 11.
+func older(v string, c core, w string, d core) bool {
+	if c.known != d.known {
+		return d.known
+	}
+	if n := c.compare(d); n != 0 || !c.known {
+		return n < 0
+	}
+	if c.prerelease != d.prerelease {
+		return c.prerelease
+	}
+	if !c.prerelease {
+		return false
+	}
+	a, errA := semver.StrictNewVersion(v)
+	b, errB := semver.StrictNewVersion(w)
+	if errA != nil || errB != nil {
+		return errB == nil
+	}
+	return a.LessThan(b)
+}
+
+// candidate is a version that "latest" may fall to. The zero candidate is none.
 type candidate struct {
 	version string
-	parsed  *semver.Version
-	// worth orders candidates before their precedence does, see [worth].
-	worth int
-}
-
-func (c candidate) better(than candidate) bool {
-	return than.version == "" || c.worth > than.worth || c.worth == than.worth && compare(c.parsed, than.parsed) > 0
+	core    core
+	worth   int // comes before precedence
 }
 
 // The worth of a candidate: not newer than what the upstream calls latest comes first, then stable over prerelease, then live over
@@ -53,43 +90,26 @@ const (
 	worthLive = 1 << iota
 	worthStable
 	worthNotNewer
-	worthAll = worthNotNewer | worthStable | worthLive
 )
 
-// fallback finds the best version of one document among those that admitted reports; ceiling is what the upstream calls latest, or
-// nil when that is not known.
-func (d *document) fallback(ceiling *semver.Version, admitted func(i int) bool) candidate {
-	order := d.precedence()
-	parse := func(i int32) *semver.Version {
-		v, _ := semver.StrictNewVersion(d.versions[i].Version)
-		return v
+func (c candidate) better(than candidate) bool {
+	if than.version == "" || c.worth != than.worth {
+		return than.version == "" || c.worth > than.worth
 	}
-	newer := len(order)
-	if ceiling != nil {
-		newer = sort.Search(len(order), func(k int) bool { return compare(parse(order[k]), ceiling) > 0 })
+	return older(than.version, than.core, c.version, c.core)
+}
+
+// candidate judges version i; ceiling is what the upstream calls latest, or empty.
+func (d *document) candidate(i int, ceiling string, ceilingCore core) candidate {
+	c := candidate{version: d.versions[i].Version, core: readCore(d.versions[i].Version)}
+	if !ceilingCore.known || !older(ceiling, ceilingCore, c.version, c.core) {
+		c.worth |= worthNotNewer
 	}
-	var best candidate
-	for k := len(order) - 1; k >= 0; k-- {
-		i := order[k]
-		if !admitted(int(i)) {
-			continue
-		}
-		c := candidate{version: d.versions[i].Version, parsed: parse(i)}
-		if k < newer {
-			c.worth |= worthNotNewer
-		}
-		if c.parsed != nil && c.parsed.Prerelease() == "" {
-			c.worth |= worthStable
-		}
-		if d.entries[i].flags&flagDeprecated == 0 {
-			c.worth |= worthLive
-		}
-		if c.better(best) {
-			best = c
-		}
-		if best.worth == worthAll {
-			break // the rest is older
-		}
+	if c.core.known && !c.core.prerelease {
+		c.worth |= worthStable
 	}
-	return best
+	if d.entries[i].flags&flagDeprecated == 0 {
+		c.worth |= worthLive
+	}
+	return c
 }

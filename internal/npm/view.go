@@ -1,9 +1,8 @@
 package npm
 
 import (
+	"fmt"
 	"slices"
-
-	"github.com/Masterminds/semver/v3"
 
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
@@ -34,6 +33,9 @@ func newView(v registry.View) (*view, error) {
 		if !ok {
 			return nil, errForeign
 		}
+		if d.name != v.Package.Name {
+			return nil, fmt.Errorf("a view of %s with a document of %s", v.Package.Name, d.name)
+		}
 		w.parts, w.keep = append(w.parts, d), append(w.keep, p.Keep)
 		n += len(d.versions)
 	}
@@ -59,7 +61,7 @@ func (w *view) kept(part, i int) bool { return i < len(w.keep[part]) && w.keep[p
 func (w *view) shadowed(part, i int) bool {
 	for _, d := range w.parts[:part] {
 		if j := d.Lookup(w.parts[part].versions[i].Version); j >= 0 {
-			if differ(d.versions[j].Artifacts, w.parts[part].versions[i].Artifacts) {
+			if differ(d.versions[j].Artifacts[0].Digests, w.parts[part].versions[i].Artifacts[0].Digests) {
 				w.divergent++
 			}
 			return true
@@ -68,16 +70,22 @@ func (w *view) shadowed(part, i int) bool {
 	return false
 }
 
-// differ reports whether two artifacts have different digests of one algorithm.
-func differ(a, b []registry.Artifact) bool {
-	for _, x := range a[0].Digests {
-		for _, y := range b[0].Digests {
-			if x.Algorithm == y.Algorithm {
-				return !slices.Equal(x.Sum, y.Sum)
+// differ reports whether two versions are certainly not the same bytes: by the strongest algorithm that both give, no value of the
+// one is among those of the other.
+func differ(a, b []registry.Digest) bool {
+	shared := ""
+	for _, x := range a {
+		for _, y := range b {
+			switch {
+			case x.Algorithm != y.Algorithm || shared != "" && shared != x.Algorithm:
+			case slices.Equal(x.Sum, y.Sum):
+				return false
+			default:
+				shared = x.Algorithm
 			}
 		}
 	}
-	return false
+	return shared != ""
 }
 
 // find returns the served version of that spelling.
@@ -136,20 +144,17 @@ func (w *view) resolveTags() {
 // fallback is the version that latest falls to: of the served ones preferably not newer than what the first part with an opinion
 // calls latest, preferably stable, preferably not deprecated, and of those the highest.
 func (w *view) fallback() string {
-	var ceiling *semver.Version
+	var ceiling string
 	for _, d := range w.parts {
 		if i, ok := d.tagIndex["latest"]; ok {
-			ceiling, _ = semver.StrictNewVersion(d.tags[i].version)
+			ceiling = d.tags[i].version
 			break
 		}
 	}
+	ceilingCore := readCore(ceiling)
 	var best candidate
-	for part, d := range w.parts {
-		c := d.fallback(ceiling, func(i int) bool {
-			p, _, ok := w.find(d.versions[i].Version)
-			return ok && p == part
-		})
-		if c.version != "" && c.better(best) {
+	for _, p := range slices.Backward(w.picks) { // newest first, mostly: few become the best
+		if c := w.parts[p.part].candidate(int(p.i), ceiling, ceilingCore); c.better(best) {
 			best = c
 		}
 	}

@@ -1,0 +1,185 @@
+// Package packument makes npm listing documents for tests and benchmarks: any number of versions, the same bytes for the same seed,
+// and the shapes and sizes of real ones without a copy of real ones.
+package packument
+
+import (
+	"bytes"
+	"crypto/sha1"
+	"crypto/sha512"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+)
+
+// Option changes what Generate makes.
+type Option func(*generator)
+
+// Weight sets how many bytes a version takes, about, and how many percent of them the abbreviated form keeps. The default is a small
+// library's: 1300 bytes, 50 percent. Less than about 900 bytes are not possible.
+func Weight(bytes, keptPercent int) Option {
+	return func(g *generator) { g.weight, g.kept = bytes, keptPercent }
+}
+
+// Origin sets the address under which the tarballs are; the default is "https://registry.example".
+func Origin(url string) Option { return func(g *generator) { g.origin = url } }
+
+// Published sets when the first version was published and how long after it each next one was. The default is 2015, one a day.
+func Published(first time.Time, every time.Duration) Option {
+	return func(g *generator) { g.first, g.every = first, every }
+}
+
+// Tarball gives the bytes of each version's artifact, so that integrity values are true. By default they are random.
+func Tarball(of func(version string) []byte) Option { return func(g *generator) { g.tarball = of } }
+
+// WithoutTime leaves "time" out, as in the abbreviated form.
+func WithoutTime() Option { return func(g *generator) { g.timeless = true } }
+
+// Shape is the size of a real listing.
+type Shape struct {
+	Name string
+	// Versions and Bytes are those of the full document.
+	Versions, Bytes int
+	// Kept is the percentage of it that the abbreviated form keeps.
+	Kept int
+}
+
+// Shapes are sizes seen at real packages, smallest first.
+func Shapes() []Shape {
+	return []Shape{
+		{"left-pad", 15, 11_125, 40},
+		{"is-number", 15, 19_537, 40},
+		{"lodash", 117, 131_625, 27},
+		{"express", 290, 564_807, 47},
+		{"react", 2_963, 4_071_630, 30},
+		{"@types/node", 2_349, 9_429_036, 8},
+		{"typescript", 3_478, 10_517_441, 55},
+		{"next", 2_627, 20_994_862, 74},
+	}
+}
+
+// Generate makes the document of a shape.
+func (s Shape) Generate(seed uint64, options ...Option) []byte {
+	return Generate(s.Name, s.Versions, seed, append([]Option{Weight(s.Bytes/s.Versions, s.Kept)}, options...)...)
+}
+
+// VersionAt is the i-th version that Generate makes: every tenth is a prerelease of the one after it.
+func VersionAt(i int) string {
+	release := i - i/10
+	version := fmt.Sprintf("%d.%d.%d", release/400, release/20%20, release%20)
+	if i%10 == 9 {
+		return version + "-beta.1"
+	}
+	return version
+}
+
+// Generate makes a full listing document of a package. The last version that is no prerelease is tagged latest.
+func Generate(name string, versions int, seed uint64, options ...Option) []byte {
+	g := generator{
+		Rand: rand.New(rand.NewPCG(seed, 2)), name: name, weight: 1300, kept: 50, origin: "https://registry.example",
+		first: time.Date(2015, 1, 1, 12, 0, 0, 0, time.UTC), every: 24 * time.Hour,
+	}
+	for _, o := range options {
+		o(&g)
+	}
+	g.out.Grow(versions*(g.weight+200) + 4096)
+	g.document(versions)
+	return g.out.Bytes()
+}
+
+type generator struct {
+	*rand.Rand
+	out          bytes.Buffer
+	name, origin string
+	weight, kept int
+	first        time.Time
+	every        time.Duration
+	tarball      func(string) []byte
+	timeless     bool
+}
+
+func (g *generator) printf(format string, args ...any) { fmt.Fprintf(&g.out, format, args...) }
+
+func (g *generator) document(versions int) {
+	g.printf(`{"_id":%q,"_rev":"%d-%016x","name":%q,"dist-tags":{`, g.name, versions, g.Uint64(), g.name)
+	for i := versions - 1; i >= 0; i-- {
+		if i%10 != 9 {
+			g.printf(`"latest":%q`, VersionAt(i))
+			break
+		}
+	}
+	if versions > 10 {
+		g.printf(`,"beta":%q`, VersionAt(versions/10*10-1))
+	}
+	g.printf(`},"versions":{`)
+	for i := range versions {
+		if i > 0 {
+			g.out.WriteByte(',')
+		}
+		g.version(VersionAt(i))
+	}
+	g.printf(`}`)
+	if !g.timeless {
+		last := g.first.Add(time.Duration(max(versions-1, 0)) * g.every)
+		g.printf(`,"time":{"created":%q,"modified":%q`, stamp(g.first), stamp(last))
+		for i := range versions {
+			g.printf(`,%q:%q`, VersionAt(i), stamp(g.first.Add(time.Duration(i)*g.every)))
+		}
+		g.printf(`}`)
+	}
+	g.printf(`,"maintainers":[{"name":"jo","email":"jo@mail.example"}],"license":"MIT","readme":"# %s\n\nSays \"hello\" — caf\u00e9 \ud83d\ude00.\n"}`, g.name)
+}
+
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+func (g *generator) version(version string) {
+	start := g.out.Len()
+	short := g.name[strings.LastIndexByte(g.name, '/')+1:]
+	g.printf(`%q:{"name":%q,"version":%q,"description":"A library that does a thing","main":"index.js","scripts":{"test":"node test.js"%s}`,
+		version, g.name, version, []string{"", `,"postinstall":"node build.js"`}[g.IntN(8)/7])
+	g.printf(`,"repository":{"type":"git","url":"git+https://code.example/%s.git"},"engines":{"node":">=%d"}`, g.name, 10+g.IntN(12))
+	kept := g.weight * g.kept / 100
+	g.pairs("dependencies", kept-700)
+	sha1sum, sha512sum := g.digests(version)
+	g.printf(`,"dist":{"shasum":%q,"integrity":"sha512-%s","tarball":"%s/%s/-/%s-%s.tgz","fileCount":%d,"unpackedSize":%d`,
+		sha1sum, sha512sum, g.origin, g.name, short, version, g.IntN(500), g.IntN(1_000_000))
+	g.printf(`,"signatures":[{"keyid":"SHA256:%016x","sig":"%s"}]}`, g.Uint64(), base64.StdEncoding.EncodeToString(g.bytes(70)))
+	g.printf(`,"_npmUser":{"name":"jo","email":"jo@mail.example"},"gitHead":"%s"`, hex.EncodeToString(g.bytes(20)))
+	g.pairs("contributes", g.weight-(g.out.Len()-start)-2)
+	g.printf(`}`)
+}
+
+// pairs adds an object of about so many bytes.
+func (g *generator) pairs(key string, size int) {
+	if size < 40 {
+		return
+	}
+	g.printf(`,%q:{`, key)
+	for i, end := 0, g.out.Len()+size; g.out.Len() < end; i++ {
+		if i > 0 {
+			g.out.WriteByte(',')
+		}
+		g.printf(`"package-%d-%x":"^%d.%d.%d"`, i, g.IntN(1<<16), g.IntN(20), g.IntN(30), g.IntN(30))
+	}
+	g.printf(`}`)
+}
+
+// digests are the SHA-1 in hex and the SHA-512 in base64.
+func (g *generator) digests(version string) (string, string) {
+	if g.tarball == nil {
+		return hex.EncodeToString(g.bytes(sha1.Size)), base64.StdEncoding.EncodeToString(g.bytes(sha512.Size))
+	}
+	data := g.tarball(version)
+	weak, strong := sha1.Sum(data), sha512.Sum512(data)
+	return hex.EncodeToString(weak[:]), base64.StdEncoding.EncodeToString(strong[:])
+}
+
+func (g *generator) bytes(n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(g.Uint32())
+	}
+	return b
+}

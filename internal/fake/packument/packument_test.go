@@ -1,0 +1,39 @@
+package packument_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+
+	"github.com/ecluse-gate/ecluse/internal/fake/packument"
+)
+
+// Every shape is good JSON, within a tenth of the real size, and the same for the same seed only.
+func TestShapes(t *testing.T) {
+	for _, shape := range packument.Shapes() {
+		doc := shape.Generate(1)
+		if !json.Valid(doc) {
+			t.Fatalf("%s: not JSON", shape.Name)
+		}
+		if low, high := shape.Bytes*9/10, shape.Bytes*11/10+4096; len(doc) < low || len(doc) > high {
+			t.Errorf("%s: %d bytes, want %d to %d", shape.Name, len(doc), low, high)
+		}
+		if shape.Versions < 500 {
+			if !bytes.Equal(doc, shape.Generate(1)) || bytes.Equal(doc, shape.Generate(2)) {
+				t.Errorf("%s: the seed does not decide", shape.Name)
+			}
+		}
+	}
+}
+
+// The versions are all different, also many of them.
+func TestVersionsAreUnique(t *testing.T) {
+	seen := map[string]bool{}
+	for i := range 100_000 {
+		v := packument.VersionAt(i)
+		if seen[v] {
+			t.Fatalf("version %d, %s, again", i, v)
+		}
+		seen[v] = true
+	}
+}
