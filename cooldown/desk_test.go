@@ -86,4 +86,3 @@ func (d *desk) cool(seconds string) {
 		d.t.Fatalf("%+v, want entered", tr)
 	}
 }
-

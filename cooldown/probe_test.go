@@ -184,4 +184,3 @@ func TestTwoFirstAnswers(t *testing.T) {
 	d.want(d.finish(a, 429), cooldown.TransitionEntered, time.Minute, "fallback")
 	d.want(d.finish(b, 429), cooldown.TransitionNone, 0, "")
 }
-
