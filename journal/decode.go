@@ -153,7 +153,7 @@ func check(data []byte) error {
 	if !utf8.Valid(data) {
 		return refuse("", "is not valid UTF-8")
 	}
-	if bytes.IndexFunc(data, func(r rune) bool { return !strings.ContainsRune(" \t\r\n", r) }) != bytes.IndexByte(data, '{') {
+	if !bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("{")) {
 		return refuse("", "must be a JSON object")
 	}
 	d := json.NewDecoder(bytes.NewReader(data))

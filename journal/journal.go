@@ -39,9 +39,21 @@ func Create(dir string, l *Layout, founding any, opt Options) (*Journal, error) 
 		return nil, err
 	}
 	j := &Journal{dir: d, layout: l, record: newRecord(l)}
-	if err := j.start(founding); err != nil {
-		return nil, errors.Join(err, d.Close())
+	return j.ready(func() error { return j.start(founding) })
+}
+
+// ready closes the journal again, and so gives its lock back, unless prepare succeeds.
+func (j *Journal) ready(prepare func() error) (_ *Journal, err error) {
+	done := false
+	defer func() {
+		if !done {
+			err = errors.Join(err, j.dir.Close())
+		}
+	}()
+	if err := prepare(); err != nil {
+		return nil, err
 	}
+	done = true
 	return j, nil
 }
 
@@ -74,10 +86,7 @@ func Open(dir string, l *Layout, opt Options) (*Journal, error) {
 		return nil, err
 	}
 	j := &Journal{dir: d, layout: l}
-	if err := j.restore(); err != nil {
-		return nil, errors.Join(err, d.Close())
-	}
-	return j, nil
+	return j.ready(j.restore)
 }
 
 func (j *Journal) restore() error {

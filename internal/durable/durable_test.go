@@ -296,13 +296,13 @@ func TestPrivateDirectory(t *testing.T) {
 	mk(0o700, "sticky", "inner")
 	mk(0o700, "grouped", "inner")
 	cases := map[string]bool{
-		mk(0o700, "good"):                     true,
-		mk(0o700, "readable", "inner"):        true,
-		mk(0o755, "readable"):                 false, // as the folder itself
-		mk(0o710, "searchable"):               false,
-		mk(0o1777|fs.ModeSticky, "sticky"):    false,
+		mk(0o700, "good"):                       true,
+		mk(0o700, "readable", "inner"):          true,
+		mk(0o755, "readable"):                   false, // as the folder itself
+		mk(0o710, "searchable"):                 false,
+		mk(0o1777|fs.ModeSticky, "sticky"):      false,
 		filepath.Join(base, "sticky", "inner"):  false, // a world-writable ancestor, sticky or not
-		mk(0o770, "grouped"):                  false,
+		mk(0o770, "grouped"):                    false,
 		filepath.Join(base, "grouped", "inner"): false,
 		link:                                    false,
 		filepath.Join(base, "via", "inner"):     false,
