@@ -19,7 +19,7 @@ const (
 )
 
 const (
-	tokenTimeout  = 60 * time.Second // S48
+	tokenTimeout = 60 * time.Second // S48
 	// MaxTokenBytes is the longest token accepted.
 	MaxTokenBytes = 32 << 10
 )
