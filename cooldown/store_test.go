@@ -1,0 +1,443 @@
+package cooldown_test
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ecluse-gate/ecluse/cooldown"
+	"github.com/ecluse-gate/ecluse/retryafter"
+)
+
+// memoryStore is a Store in one process, with a clock of its own.
+type memoryStore struct {
+	mu     sync.Mutex
+	now    time.Time // the server's clock: far from everybody else's
+	keys   map[cooldown.Authority]*memoryKey
+	down   error
+	writes int
+	calls  int
+}
+
+type memoryKey struct {
+	generation uint64
+	cooling    bool
+	deadline   time.Time
+	ceiling    time.Duration
+	token      string
+	leaseUntil time.Time
+}
+
+func newMemoryStore() *memoryStore {
+	return &memoryStore{now: time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC), keys: map[cooldown.Authority]*memoryKey{}}
+}
+
+func (m *memoryStore) pass(by time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.now = m.now.Add(by)
+}
+
+// lock begins a call; it returns the key, which may be nil, and whether the store is down.
+func (m *memoryStore) lock(a cooldown.Authority) (*memoryKey, error) {
+	m.mu.Lock()
+	m.calls++
+	return m.keys[a], m.down
+}
+
+func (m *memoryStore) change(a cooldown.Authority, k *memoryKey) *memoryKey {
+	if k == nil {
+		k = &memoryKey{}
+		m.keys[a] = k
+	}
+	m.writes++
+	k.generation = max(k.generation+1, uint64(m.now.UnixMicro()))
+	return k
+}
+
+func (m *memoryStore) shared(k *memoryKey, token string) cooldown.Shared {
+	if k == nil {
+		return cooldown.Shared{}
+	}
+	s := cooldown.Shared{Generation: k.generation, Cooling: k.cooling}
+	if k.cooling {
+		s.Remaining, s.Ceiling = max(0, k.deadline.Sub(m.now)), k.ceiling
+		if k.token != "" && k.token != token {
+			s.Probing = max(0, k.leaseUntil.Sub(m.now))
+		}
+	}
+	return s
+}
+
+func (m *memoryStore) Load(a cooldown.Authority) (cooldown.Shared, error) {
+	k, err := m.lock(a)
+	defer m.mu.Unlock()
+	if err != nil {
+		return cooldown.Shared{}, err
+	}
+	return m.shared(k, ""), nil
+}
+
+func (m *memoryStore) Throttled(a cooldown.Authority, r cooldown.ThrottleRecord) (cooldown.Shared, error) {
+	k, err := m.lock(a)
+	defer m.mu.Unlock()
+	if err != nil {
+		return cooldown.Shared{}, err
+	}
+	k = m.change(a, k)
+	if until := m.now.Add(r.Delay); !k.cooling || until.After(k.deadline) {
+		k.deadline = until
+	}
+	if !k.cooling {
+		k.ceiling = 0
+	}
+	k.cooling, k.ceiling = true, max(k.ceiling, r.Ceiling)
+	if r.Token != "" && r.Token == k.token {
+		k.token = ""
+	}
+	return m.shared(k, r.Token), nil
+}
+
+func (m *memoryStore) Acquire(a cooldown.Authority, l cooldown.Lease) (cooldown.Shared, bool, error) {
+	k, err := m.lock(a)
+	defer m.mu.Unlock()
+	switch {
+	case err != nil:
+		return cooldown.Shared{}, false, err
+	case k != nil && !k.cooling && l.Seen != 0 && k.generation > l.Seen,
+		k != nil && k.cooling && (m.now.Before(k.deadline) || k.token != "" && m.now.Before(k.leaseUntil)):
+		return m.shared(k, l.Token), false, nil
+	}
+	k = m.change(a, k)
+	if !k.cooling {
+		k.cooling, k.deadline, k.ceiling = true, m.now, cooldown.Fallback
+	}
+	k.token, k.leaseUntil = l.Token, m.now.Add(l.Duration)
+	return m.shared(k, l.Token), true, nil
+}
+
+func (m *memoryStore) Settle(a cooldown.Authority, token string, recovered bool) (cooldown.Shared, error) {
+	k, err := m.lock(a)
+	defer m.mu.Unlock()
+	if err != nil {
+		return cooldown.Shared{}, err
+	}
+	if k != nil && k.token == token {
+		k = m.change(a, k)
+		k.token, k.cooling = "", !recovered
+	}
+	return m.shared(k, token), nil
+}
+
+// fleet is two processes with one store. Their clocks have nothing in common.
+type fleet struct {
+	*memoryStore
+	one, two *desk
+	heard    []cooldown.Transition // through OnShared of two
+}
+
+func newFleet(t *testing.T) *fleet {
+	t.Helper()
+	f := &fleet{memoryStore: newMemoryStore()}
+	f.one = newDesk(t, cooldown.Options{Store: f})
+	f.two = newDesk(t, cooldown.Options{Store: f, OnShared: func(tr cooldown.Transition) { f.heard = append(f.heard, tr) }})
+	f.two.now = f.two.now.Add(77 * time.Hour)
+	return f
+}
+
+// pass lets time go by for everybody.
+func (f *fleet) pass(by time.Duration) {
+	f.memoryStore.pass(by)
+	f.one.pass(by)
+	f.two.pass(by)
+}
+
+// push brings the present state to process two, as a subscription would.
+func (f *fleet) push(t *testing.T) {
+	t.Helper()
+	news, err := f.Load(f.two.a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.two.table.Observe(f.two.now, f.two.a, news)
+}
+
+func (f *fleet) setDown(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.down = err
+}
+
+// R85: a throttling answer that one process gets cools the authority for the others, with the same deadline and ceiling.
+func TestSharedCooldown(t *testing.T) {
+	f := newFleet(t)
+	f.two.finish(f.two.permit(false), 200)
+	f.one.cool("60")
+	f.pass(10 * time.Second)
+	f.push(t)
+	f.two.refused(50*time.Second, false)
+	want := cooldown.Transition{Kind: cooldown.TransitionEntered, Authority: f.two.a, Delay: 50 * time.Second, Ceiling: cooldown.Fallback, Shared: true}
+	if len(f.heard) != 1 || f.heard[0] != want {
+		t.Fatalf("%+v, want %+v", f.heard, want)
+	}
+}
+
+// tc-084 tc-086 tc-090 R85: a process that joins reads before it sends, and its joining writes nothing.
+func TestJoining(t *testing.T) {
+	f := newFleet(t)
+	f.one.cool("60")
+	f.pass(10 * time.Second)
+	writes := f.writes
+	f.two.refused(50*time.Second, false)
+	if f.writes != writes {
+		t.Errorf("joining wrote %d times", f.writes-writes)
+	}
+	late := newDesk(t, cooldown.Options{Store: f})
+	f.pass(time.Hour)
+	late.permit(true).Release(late.now) // a deadline that has passed still wants a probe
+}
+
+// tc-091 R85: hearing of a cooldown again and again does not move its deadline.
+func TestHearingDoesNotExtend(t *testing.T) {
+	f := newFleet(t)
+	f.two.permit(false).Release(f.two.now)
+	f.one.cool("60")
+	for range 59 {
+		f.pass(time.Second)
+		f.push(t)
+	}
+	f.two.refused(time.Second, false)
+	f.pass(time.Second)
+	f.push(t)
+	f.two.permit(true).Release(f.two.now)
+	if len(f.heard) != 1 {
+		t.Errorf("%+v", f.heard)
+	}
+}
+
+// R85: the later of the local and the shared deadline applies, whichever way round.
+func TestLaterDeadlineApplies(t *testing.T) {
+	f := newFleet(t)
+	a, b := f.one.permit(false), f.two.permit(false)
+	f.one.finish(a, 429, "100")
+	tr := f.two.finish(b, 429, "5") // learns of the longer one with its own report
+	if tr.Kind != cooldown.TransitionEntered || tr.Delay != 100*time.Second {
+		t.Fatalf("%+v", tr)
+	}
+	f.two.refused(100*time.Second, false)
+
+	g := newFleet(t)
+	a, b = g.one.permit(false), g.two.permit(false)
+	g.two.finish(b, 429, "100")
+	g.setDown(errors.New("unreachable"))
+	g.one.finish(a, 429, "5")
+	g.setDown(nil)
+	g.pass(5 * time.Second)
+	g.one.refused(95*time.Second, false) // asks the store before it probes, and is told
+}
+
+// R85 R86: one probe at a time in the whole fleet; the others learn of its outcome, and nobody else has to probe after a recovery.
+func TestOneProbeInTheFleet(t *testing.T) {
+	f := newFleet(t)
+	f.two.finish(f.two.permit(false), 200)
+	f.one.cool("5")
+	f.push(t)
+	f.pass(5 * time.Second)
+	probe := f.one.permit(true)
+	f.two.refused(time.Second, true)
+	before := f.calls
+	for range 100 {
+		f.two.refused(time.Second, true)
+	}
+	if f.calls != before {
+		t.Errorf("the store was asked %d times in the same second", f.calls-before)
+	}
+	f.pass(time.Second)
+	f.two.refused(time.Second, true) // asked again, and still probing
+	if f.calls != before+1 {
+		t.Errorf("%d calls, want 1", f.calls-before)
+	}
+	f.one.want(f.one.finish(probe, 200), cooldown.TransitionRecovered, 0, "")
+	f.pass(time.Second)
+	f.two.permit(false).Release(f.two.now)
+	last := f.heard[len(f.heard)-1]
+	if last.Kind != cooldown.TransitionRecovered || !last.Shared || last.Probe {
+		t.Errorf("%+v", last)
+	}
+}
+
+// R85: a recovery can be pushed, and then nobody waits for it.
+func TestPushedRecovery(t *testing.T) {
+	f := newFleet(t)
+	f.two.finish(f.two.permit(false), 200)
+	f.one.cool("5")
+	f.push(t)
+	f.pass(5 * time.Second)
+	probe := f.one.permit(true)
+	f.two.refused(time.Second, true)
+	f.one.finish(probe, 200)
+	f.push(t)
+	f.two.permit(false).Release(f.two.now)
+}
+
+// R85: the ceiling is shared: the second failed probe doubles what the first has doubled, whoever sends it.
+func TestSharedCeiling(t *testing.T) {
+	f := newFleet(t)
+	f.two.finish(f.two.permit(false), 200)
+	f.one.cool("5")
+	f.pass(5 * time.Second)
+	f.one.finish(f.one.permit(true), 429, "5")
+	f.push(t)
+	f.pass(5 * time.Second)
+	tr := f.two.finish(f.two.permit(true), 429)
+	f.two.want(tr, cooldown.TransitionEntered, 4*time.Minute, "fallback")
+	if tr.Ceiling != 4*time.Minute {
+		t.Fatalf("%+v", tr)
+	}
+}
+
+// R86: a holder whose lease ran out can neither open nor free anything for the one that came after it.
+func TestLateHolderInTheFleet(t *testing.T) {
+	f := newFleet(t)
+	f.two.finish(f.two.permit(false), 200)
+	f.one.cool("5")
+	f.push(t)
+	f.pass(5 * time.Second)
+	stale := f.one.permit(true)
+	f.pass(cooldown.DefaultProbeLease)
+	newer := f.two.permit(true)
+	stale.Release(f.one.now)
+	f.one.refused(time.Second, true)
+	f.two.refused(time.Second, true)
+	f.two.finish(newer, 429, "30")
+	f.pass(time.Second)
+	f.one.refused(29*time.Second, false)
+}
+
+// R85: with the store unreachable each process goes on with what it knows: it forgets nothing, and sends one probe, not a storm.
+func TestStoreUnreachable(t *testing.T) {
+	f := newFleet(t)
+	f.two.finish(f.two.permit(false), 200)
+	f.one.cool("60")
+	f.push(t)
+	f.setDown(errors.New("unreachable"))
+	f.pass(10 * time.Second)
+	f.one.refused(50*time.Second, false)
+	f.two.refused(50*time.Second, false)
+	f.pass(50 * time.Second)
+	a, b := f.one.permit(true), f.two.permit(true) // one each
+	for range 100 {
+		f.one.refused(time.Second, true)
+		f.two.refused(time.Second, true)
+	}
+	f.two.want(f.two.finish(b, 200), cooldown.TransitionRecovered, 0, "")
+	f.one.want(f.one.finish(a, 429), cooldown.TransitionEntered, 2*time.Minute, "fallback")
+	stranger := cooldown.Authority{Host: "new.example", Port: 443}
+	p, refusal := f.one.table.Ask(f.one.now, stranger)
+	if refusal != nil {
+		t.Fatal(refusal)
+	}
+	p.Release(f.one.now)
+
+	f.setDown(nil) // the store knows nothing of the failed probe; this process does
+	f.pass(time.Minute)
+	f.one.refused(time.Minute, false)
+	f.pass(time.Minute)
+	f.one.want(f.one.finish(f.one.permit(true), 200), cooldown.TransitionRecovered, 0, "")
+}
+
+// R85: a store that has lost its memory does not open what this process knows to be cooling.
+func TestStoreForgets(t *testing.T) {
+	f := newFleet(t)
+	f.one.cool("60")
+	f.mu.Lock()
+	clear(f.keys)
+	f.mu.Unlock()
+	f.pass(30 * time.Second)
+	f.one.table.Observe(f.one.now, f.one.a, cooldown.Shared{})
+	f.one.refused(30*time.Second, false)
+	f.pass(30 * time.Second)
+	f.one.want(f.one.finish(f.one.permit(true), 200), cooldown.TransitionRecovered, 0, "")
+}
+
+// R85: a cooldown that the store was not told of is not ended by an older recovery that it tells of.
+func TestUntoldCooldown(t *testing.T) {
+	f := newFleet(t)
+	f.two.finish(f.two.permit(false), 200)
+	f.one.cool("5")
+	f.pass(5 * time.Second)
+	f.one.finish(f.one.permit(true), 200) // the store reads open now
+	f.setDown(errors.New("unreachable"))
+	f.two.cool("30")
+	f.setDown(nil)
+	f.push(t)
+	f.two.refused(30*time.Second, false)
+	f.pass(30 * time.Second)
+	f.two.permit(true).Release(f.two.now)
+}
+
+// R85: news from before what is known change nothing.
+func TestStaleNews(t *testing.T) {
+	f := newFleet(t)
+	f.one.cool("5")
+	old, _ := f.Load(f.one.a)
+	f.pass(5 * time.Second)
+	leased := f.one.permit(true)
+	during, _ := f.Load(f.one.a)
+	f.one.finish(leased, 200)
+	for _, news := range []cooldown.Shared{old, during} {
+		f.one.table.Observe(f.one.now, f.one.a, news)
+		f.one.permit(false).Release(f.one.now)
+	}
+	f.one.table.Observe(f.one.now, cooldown.Authority{Host: "never.example", Port: 1}, old)
+	if n := len(f.one.table.Snapshot(f.one.now)); n != 1 {
+		t.Errorf("%d authorities: news of others make no entry", n)
+	}
+}
+
+// R9 R12: whatever a store says, no wait is longer than the maximum and no ceiling outside its bounds.
+func TestAbsurdNews(t *testing.T) {
+	for _, news := range []cooldown.Shared{
+		{Generation: 9, Cooling: true, Remaining: 1 << 62, Ceiling: 1 << 62, Probing: 1 << 62},
+		{Generation: 9, Cooling: true, Remaining: -1 << 62, Ceiling: -1 << 62, Probing: -1 << 62},
+	} {
+		d := newDesk(t, cooldown.Options{})
+		d.permit(false).Release(d.now)
+		d.table.Observe(d.now, d.a, news)
+		state := d.look()
+		if state.Phase == cooldown.PhaseOpen || state.Remaining < 0 || state.Remaining > cooldown.MaxDelay || state.Ceiling < cooldown.Fallback || state.Ceiling > cooldown.MaxDelay {
+			t.Errorf("%+v", state)
+		}
+		d.pass(cooldown.MaxDelay + time.Second)
+		d.permit(true).Release(d.now)
+	}
+}
+
+// R85 R77: two processes with many goroutines each at the deadline: one probe.
+func TestFleetRace(t *testing.T) {
+	f := newFleet(t)
+	f.two.finish(f.two.permit(false), 200)
+	f.one.cool("5")
+	f.push(t)
+	f.pass(5 * time.Second)
+	permits := make(chan cooldown.Permit, 200)
+	together(200, func(i int) {
+		d := f.one
+		if i%2 == 0 {
+			d = f.two
+		}
+		if p, refusal := d.table.Ask(d.now, d.a); refusal == nil {
+			permits <- p
+		} else if !refusal.Probing {
+			t.Errorf("%+v", refusal)
+		}
+	})
+	if len(permits) != 1 {
+		t.Fatalf("%d probes", len(permits))
+	}
+	p := <-permits
+	if tr := p.Finish(f.one.now, 200, retryafter.Report{}); tr.Kind != cooldown.TransitionRecovered {
+		t.Errorf("%+v", tr)
+	}
+}
