@@ -1,0 +1,195 @@
+package server
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	tracenoop "go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/ecluse-gate/ecluse/internal/config"
+	"github.com/ecluse-gate/ecluse/internal/fake/fakenpm"
+	"github.com/ecluse-gate/ecluse/internal/fake/packument"
+	"github.com/ecluse-gate/ecluse/internal/obs"
+)
+
+// benchGate is a gate on loopback in front of a registry on loopback.
+func benchGate(b *testing.B, registry http.Handler) *httptest.Server {
+	b.Helper()
+	up := httptest.NewServer(registry)
+	b.Cleanup(up.Close)
+	cfg, err := config.Load(b.Context(), config.Options{Flags: map[string]string{"mounts.npm.public": up.URL + "/", "cache.ttl": "24h"}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	s, err := Build(BuildOptions{Config: cfg, Logger: obs.Discard(), Version: "bench", Tracer: tracenoop.NewTracerProvider().Tracer("")})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(s.Close)
+	gate := httptest.NewServer(s.Handler())
+	b.Cleanup(gate.Close)
+	return gate
+}
+
+// hammer sends one request over and over on kept connections, from two goroutines for each core, and checks the status.
+func hammer(b *testing.B, addr, path, header string, status int) {
+	b.Helper()
+	request := []byte("GET " + path + " HTTP/1.1\r\nHost: " + addr + "\r\n" + header + "\r\n")
+	once := func(conn net.Conn, br *bufio.Reader) (int, int64, error) {
+		if _, err := conn.Write(request); err != nil {
+			return 0, 0, err
+		}
+		resp, err := http.ReadResponse(br, nil)
+		if err != nil {
+			return 0, 0, err
+		}
+		defer resp.Body.Close()
+		n, err := io.Copy(io.Discard, resp.Body)
+		return resp.StatusCode, n, err
+	}
+	var size int64
+	b.SetParallelism(2)
+	b.ResetTimer()
+	b.RunParallel(func(pb *testing.PB) {
+		conn, err := (&net.Dialer{}).DialContext(context.Background(), "tcp", addr)
+		if err != nil {
+			b.Error(err)
+			return
+		}
+		defer conn.Close()
+		br := bufio.NewReaderSize(conn, 64<<10)
+		for pb.Next() {
+			got, n, err := once(conn, br)
+			if err != nil || got != status {
+				b.Errorf("status %d, %v", got, err)
+				return
+			}
+			size = n
+		}
+	})
+	b.SetBytes(size)
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "req/s")
+}
+
+func host(url string) string { return strings.TrimPrefix(url, "http://") }
+
+// BenchmarkListing compares a warm listing with a plain file server for the same bytes in the same run, as whole requests over loopback.
+func BenchmarkListing(b *testing.B) {
+	for _, size := range []struct {
+		name     string
+		versions int
+	}{{"160KB", 118}, {"3.7MB", 2000}} {
+		doc := packument.Generate("p", size.versions, 1)
+		up := fakenpm.New("http://unused.test")
+		up.SetDocument("p", doc)
+		gate := benchGate(b, up)
+		plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			http.ServeContent(w, r, "p.json", time.Time{}, bytes.NewReader(doc))
+		}))
+		defer plain.Close()
+		etag := func(header string) string {
+			req, _ := http.NewRequestWithContext(b.Context(), http.MethodGet, gate.URL+"/npm/p", nil)
+			if header != "" {
+				req.Header.Set("Accept-Encoding", header)
+			}
+			resp, err := gate.Client().Transport.RoundTrip(req)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer resp.Body.Close()
+			n, _ := io.Copy(io.Discard, resp.Body)
+			b.Logf("%s: document %d bytes, served %d", size.name, len(doc), n)
+			return resp.Header.Get("ETag")
+		}
+		tag := etag("identity")
+		b.Run(size.name+"/plain", func(b *testing.B) { hammer(b, host(plain.URL), "/", "", 200) })
+		b.Run(size.name+"/full", func(b *testing.B) { hammer(b, host(gate.URL), "/npm/p", "", 200) })
+		b.Run(size.name+"/full-gzip", func(b *testing.B) { hammer(b, host(gate.URL), "/npm/p", "Accept-Encoding: gzip\r\n", 200) })
+		b.Run(size.name+"/abbreviated", func(b *testing.B) {
+			hammer(b, host(gate.URL), "/npm/p", "Accept: application/vnd.npm.install-v1+json\r\n", 200)
+		})
+		b.Run(size.name+"/304", func(b *testing.B) { hammer(b, host(gate.URL), "/npm/p", "If-None-Match: "+tag+"\r\n", 304) })
+	}
+}
+
+// BenchmarkRefusal is what a refused client costs while an authority cools (C80).
+func BenchmarkRefusal(b *testing.B) {
+	up := fakenpm.New("http://unused.test")
+	up.Always(http.StatusTooManyRequests, "Retry-After", "600")
+	gate := benchGate(b, up)
+	resp, err := http.Get(gate.URL + "/npm/p") //nolint:noctx // a benchmark
+	if err != nil {
+		b.Fatal(err)
+	}
+	resp.Body.Close()
+	hammer(b, host(gate.URL), "/npm/p", "", 503)
+}
+
+// BenchmarkArtifact streams a 10 MB file through the gate, which hashes it, beside http.ServeContent and, where it is installed,
+// nginx as a proxy, all from the same bytes in the same run.
+func BenchmarkArtifact(b *testing.B) {
+	file := bytes.Repeat([]byte("0123456789abcdef"), 10<<16)
+	doc := fmt.Appendf(nil, `{"name":"p","versions":{"1.0.0":{"name":"p","version":"1.0.0","dist":{"tarball":"http://x.test/p/-/p-1.0.0.tgz","integrity":%q}}},"time":{"1.0.0":"1999-01-01T00:00:00Z"}}`,
+		fakenpm.Integrity(file))
+	up := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.Contains(r.URL.Path, "/-/") {
+			_, _ = w.Write(doc)
+			return
+		}
+		http.ServeContent(w, r, "p.tgz", time.Time{}, bytes.NewReader(file))
+	})
+	gate := benchGate(b, up)
+	plain := httptest.NewServer(up)
+	defer plain.Close()
+	b.Run("plain", func(b *testing.B) { hammer(b, host(plain.URL), "/p/-/p-1.0.0.tgz", "", 200) })
+	b.Run("gate", func(b *testing.B) { hammer(b, host(gate.URL), "/npm/p/-/p-1.0.0.tgz", "", 200) })
+	b.Run("nginx-proxy", func(b *testing.B) { hammer(b, startNginx(b, host(plain.URL)), "/p/-/p-1.0.0.tgz", "", 200) })
+}
+
+// startNginx runs nginx as a plain proxy in front of an address.
+func startNginx(b *testing.B, upstream string) string {
+	b.Helper()
+	bin, err := exec.LookPath("nginx")
+	if err != nil {
+		b.Skip("SKIPPED: nginx is not installed; make setup brings it")
+	}
+	l, err := (&net.ListenConfig{}).Listen(b.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	addr := l.Addr().String()
+	l.Close()
+	dir := b.TempDir()
+	conf := fmt.Sprintf("daemon off; master_process off; pid %[1]s/pid; error_log %[1]s/err;\nevents {}\nhttp { access_log off; client_body_temp_path %[1]s/c; proxy_temp_path %[1]s/p; fastcgi_temp_path %[1]s/f; uwsgi_temp_path %[1]s/u; scgi_temp_path %[1]s/s;\n"+
+		"upstream up { server %[2]s; keepalive 16; }\nserver { listen %[3]s; location / { proxy_pass http://up; proxy_http_version 1.1; proxy_set_header Connection ''; } } }", dir, upstream, addr)
+	path := filepath.Join(dir, "nginx.conf")
+	if err := os.WriteFile(path, []byte(conf), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	cmd := exec.Command(bin, "-c", path) //nolint:noctx // ended below
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	for range 100 {
+		if c, err := net.DialTimeout("tcp", addr, time.Second); err == nil { //nolint:noctx // a benchmark
+			c.Close()
+			return addr
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	b.Fatal("nginx did not start")
+	return ""
+}
