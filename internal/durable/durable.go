@@ -15,8 +15,11 @@
 //	fsync(folder)                                   without it a power loss may forget the name
 //	openat(name, O_NOFOLLOW), read and compare      the same inode, the same bytes, one link
 //
-// When it returns nil, the file is there after a power loss. When it returns an error, the file may be there or not: only reading the
-// folder again tells. Nothing is edited and nothing is overwritten; [Dir.Remove] takes away only a file that still holds given bytes.
+// Removing makes these: read and compare, unlinkat(name), fsync(folder), fsync(the removed file); the last one because XFS, once it has shut
+// itself down, still answers the sync of a folder with success.
+//
+// When Publish returns nil, the file is there after a power loss. When it returns an error, the file may be there or not: only
+// reading the folder again tells. Nothing is edited and nothing is overwritten; [Dir.Remove] takes away only a file that still holds given bytes.
 //
 // A process that dies between linkat and unlinkat leaves a complete file with a second, temporary name. [Dir.Settle] finishes that
 // publication. A temporary file without a second name was never published; it is left where it is and reported.
@@ -99,8 +102,10 @@ const (
 	StepSyncDir    Step = "fsync-dir"
 	StepReopen     Step = "reopen"
 	StepRemove     Step = "remove"
-	StepMkdir      Step = "mkdir"
-	StepSyncParent Step = "fsync-parent"
+	// StepSyncRemoved comes after the folder's sync, see Remove.
+	StepSyncRemoved Step = "fsync-removed"
+	StepMkdir       Step = "mkdir"
+	StepSyncParent  Step = "fsync-parent"
 )
 
 // Around stands in for every step: it must call the call, or fail in its place, or call it and fail all the same. It is the seam for fault

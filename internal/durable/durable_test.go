@@ -71,7 +71,7 @@ func TestPublishOrder(t *testing.T) {
 	if err := d.Remove("a.json", []byte("{}")); err != nil {
 		t.Fatal(err)
 	}
-	if want := []durable.Step{durable.StepRemove, durable.StepSyncDir}; !slices.Equal(steps, want) || len(ls(t, dir)) != 0 {
+	if want := []durable.Step{durable.StepRemove, durable.StepSyncDir, durable.StepSyncRemoved}; !slices.Equal(steps, want) || len(ls(t, dir)) != 0 {
 		t.Errorf("removing took %v and left %v", steps, ls(t, dir))
 	}
 }
@@ -240,7 +240,12 @@ func TestRemoveOnlyOurs(t *testing.T) {
 	if err := d.Remove("m.json", []byte("1")); durable.CodeOf(err) != durable.CodeReceipt || len(ls(t, dir)) != 1 {
 		t.Errorf("changed: %v, left %v", err, ls(t, dir))
 	}
-	for _, step := range []durable.Step{durable.StepRemove, durable.StepSyncDir} {
+	for _, step := range []durable.Step{durable.StepRemove, durable.StepSyncDir, durable.StepSyncRemoved} {
+		if step == durable.StepSyncRemoved { // the sync before it failed, but the file is gone
+			if err := d.Publish("m.json", []byte("2")); err != nil {
+				t.Fatal(err)
+			}
+		}
 		failing := open(t, dir, durable.Options{Around: func(s durable.Step, _ string, call func() error) error {
 			if s == step {
 				return errDisk

@@ -175,17 +175,12 @@ func (d *Dir) read(name string, maxBytes int64) ([]byte, inode, error) {
 	if err := checkRecord(before, d.allowedLinks(before)); err != nil {
 		return nil, inode{}, unsafe(err.Error())
 	}
-	var fd int
-	err = again(func() (err error) {
-		fd, err = unix.Openat(d.fd(), name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
-		return err
-	})
+	file, err := d.open(name)
 	if err != nil {
 		return nil, inode{}, unread(err)
 	}
-	file := os.NewFile(uintptr(fd), name)
 	defer file.Close()
-	opened, err := stat(fd)
+	opened, err := stat(int(file.Fd()))
 	if err != nil {
 		return nil, inode{}, unread(err)
 	}
@@ -244,12 +239,23 @@ func checkRecord(st *unix.Stat_t, links uint64) error {
 // Remove takes away a file that still holds exactly want, and makes the removal durable. A file with other bytes, or none at all, is an
 // error and nothing is removed.
 func (d *Dir) Remove(name string, want []byte) error {
-	got, err := d.Read(name, MaxRecord)
+	fail := func(step Step, err error) error {
+		return &Error{Code: CodeReceipt, Op: string(step), Name: name, Err: err}
+	}
+	got, id, err := d.read(name, MaxRecord)
 	if err != nil {
-		return &Error{Code: CodeReceipt, Op: string(StepRemove), Name: name, Err: err}
+		return fail(StepRemove, err)
 	}
 	if !bytes.Equal(got, want) {
 		return &Error{Code: CodeReceipt, Op: string(StepRemove), Name: name, Detail: "the file was changed by somebody else and stays"}
+	}
+	file, err := d.open(name)
+	if err != nil {
+		return fail(StepRemove, err)
+	}
+	defer file.Close()
+	if st, err := stat(int(file.Fd())); err != nil || inodeOf(st) != id {
+		return fail(StepRemove, errors.Join(errors.New("the file was exchanged"), err))
 	}
 	for _, s := range []struct {
 		step Step
@@ -257,12 +263,28 @@ func (d *Dir) Remove(name string, want []byte) error {
 	}{
 		{StepRemove, func() error { return unlink(d.fd(), name) }},
 		{StepSyncDir, d.file.Sync},
+		// A file system that has shut itself down after an error may still say yes to the sync of a folder (XFS does), but not to that of a
+		// file. Without this a lost removal would be taken for a durable one.
+		{StepSyncRemoved, file.Sync},
 	} {
 		if err := d.opt.take(s.step, name, s.call); err != nil {
-			return &Error{Code: CodeReceipt, Op: string(s.step), Name: name, Err: err}
+			return fail(s.step, err)
 		}
 	}
 	return nil
+}
+
+// open opens a file of the folder for reading, never through a link and never waiting for a pipe's other end.
+func (d *Dir) open(name string) (*os.File, error) {
+	var fd int
+	err := again(func() (err error) {
+		fd, err = unix.Openat(d.fd(), name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), name), nil
 }
 
 // maxListed bounds every listing; a folder with more names than that is none of ours.
