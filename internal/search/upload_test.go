@@ -1,0 +1,245 @@
+package search_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/ecluse-gate/ecluse/internal/emulator/emulatortest"
+	"github.com/ecluse-gate/ecluse/internal/search"
+)
+
+// capture is a transport that keeps the request's bytes.
+type capture struct {
+	header http.Header
+	body   []byte
+	length int64
+	err    error
+}
+
+func (c *capture) RoundTrip(r *http.Request) (*http.Response, error) {
+	c.header, c.length = r.Header.Clone(), r.ContentLength
+	if c.body, c.err = io.ReadAll(r.Body); c.err != nil {
+		return nil, c.err
+	}
+	return canned(201, text(""))(r)
+}
+
+// S74: two parts, a boundary from the fingerprint, a known length, and the same bytes each time.
+func TestUploadBytes(t *testing.T) {
+	seen := &capture{}
+	client := over(t, seen)
+	upload := uploadOf("hello\r\n--ecluse-x\r\n")
+	upload.Name, upload.Metadata = `guides/übung "1".txt`, map[string]string{"b": "2", "a": "1"}
+	if _, err := client.UploadFile(t.Context(), "manuals", upload, search.Bounds{}); err != nil {
+		t.Fatal(err)
+	}
+	if int64(len(seen.body)) != seen.length {
+		t.Errorf("announced %d bytes, sent %d", seen.length, len(seen.body))
+	}
+	media, parameters, err := mime.ParseMediaType(seen.header.Get("Content-Type"))
+	if err != nil || media != "multipart/form-data" || parameters["boundary"] != "ecluse-0123456789abcdef01234567" {
+		t.Fatalf("content type: %v %v %v", media, parameters, err)
+	}
+	reader := multipart.NewReader(strings.NewReader(string(seen.body)), parameters["boundary"])
+	metadata, err := reader.NextPart()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent, _ := io.ReadAll(metadata)
+	if want := `{"fileName":"guides/übung \"1\".txt","metadata":{"a":"1","b":"2"}}`; metadata.FormName() != "metadata" || string(sent) != want {
+		t.Errorf("metadata part %q: %s", metadata.FormName(), sent)
+	}
+	content, err := reader.NextPart()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent, _ = io.ReadAll(content)
+	if content.FormName() != "content" || content.FileName() != "content" || content.Header.Get("Content-Type") != "text/plain" || string(sent) != "hello\r\n--ecluse-x\r\n" {
+		t.Errorf("content part %v: %q", content.Header, sent)
+	}
+	if _, err := reader.NextPart(); err != io.EOF {
+		t.Errorf("something follows: %v", err)
+	}
+	first := seen.body
+	again := uploadOf("hello\r\n--ecluse-x\r\n")
+	again.Name, again.Metadata = upload.Name, upload.Metadata
+	if _, err := client.UploadFile(t.Context(), "manuals", again, search.Bounds{}); err != nil || string(first) != string(seen.body) {
+		t.Errorf("a second upload differs: %v", err)
+	}
+}
+
+// S70, S74: content that is not the promised one never arrives whole, and is never taken for sent.
+func TestUploadContentChanged(t *testing.T) {
+	for name, change := range map[string]func(*search.Upload){
+		"shorter": func(u *search.Upload) { u.Content = strings.NewReader("hell") },
+		"longer":  func(u *search.Upload) { u.Content = strings.NewReader("hello!") },
+		"other":   func(u *search.Upload) { u.Content = strings.NewReader("jello") },
+		"broken":  func(u *search.Upload) { u.Content = io.MultiReader(strings.NewReader("he"), errReader{}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t)
+			b.create()
+			upload := uploadOf("hello")
+			change(&upload)
+			ack, err := b.client.UploadFile(t.Context(), "manuals", upload, search.Bounds{})
+			failed := wantCode(t, err, search.CodeContentChanged)
+			if ack != nil || !failed.Ambiguous || strings.Contains(err.Error(), "secret") {
+				t.Errorf("ack %v, %v", ack, failed)
+			}
+			if files := b.emulator.State().Sources[0].Files; len(files) != 0 {
+				t.Errorf("%d files stored", len(files))
+			}
+			for _, r := range b.emulator.Requests() {
+				if r.Method == http.MethodPost && !r.BodyPartial && r.BodyBytes != 0 {
+					t.Errorf("the whole body arrived: %+v", r)
+				}
+			}
+		})
+	}
+}
+
+// An upload that cannot be one is refused before anything is sent.
+func TestUploadRefused(t *testing.T) {
+	for name, change := range map[string]func(*search.Upload){
+		"no name":               func(u *search.Upload) { u.Name = "" },
+		"no content":            func(u *search.Upload) { u.Content = nil },
+		"empty":                 func(u *search.Upload) { u.Bytes = 0 },
+		"short digest":          func(u *search.Upload) { u.SHA256 = "ab" },
+		"no hexadecimal digest": func(u *search.Upload) { u.SHA256 = strings.Repeat("z", 64) },
+		"short fingerprint":     func(u *search.Upload) { u.Fingerprint = "sha256:0123" },
+		"upper-case":            func(u *search.Upload) { u.Fingerprint = "sha256:" + strings.Repeat("A", 64) },
+		"media type":            func(u *search.Upload) { u.MediaType = "text/plain\r\nX: y" },
+		"no media type":         func(u *search.Upload) { u.MediaType = "" },
+	} {
+		upload := uploadOf("hello")
+		change(&upload)
+		client := over(t, transportFunc(func(*http.Request) (*http.Response, error) {
+			t.Errorf("%s: sent", name)
+			return nil, io.EOF
+		}))
+		_, err := client.UploadFile(t.Context(), "manuals", upload, search.Bounds{})
+		if failed := wantCode(t, err, search.CodeRequestInvalid); failed.Sent || failed.Ambiguous {
+			t.Errorf("%s: %+v", name, failed)
+		}
+	}
+}
+
+// pattern is an endless content that takes no memory.
+type pattern struct{}
+
+func (pattern) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = 'x'
+	}
+	return len(p), nil
+}
+
+// S74: a large file streams: progress is told in order up to the end, and memory does not grow with the file.
+func TestUploadStreams(t *testing.T) {
+	const size = 40 << 20
+	digest := sha256.New()
+	_, _ = io.CopyN(digest, pattern{}, size)
+	b := newBed(t)
+	b.create()
+	var last, calls int64
+	upload := uploadOf("x")
+	upload.Bytes, upload.SHA256, upload.Content = size, hex.EncodeToString(digest.Sum(nil)), io.LimitReader(pattern{}, size)
+	upload.Progress = func(sent int64) {
+		if sent <= last || sent > size {
+			t.Errorf("progress went from %d to %d", last, sent)
+		}
+		last = sent
+		calls++
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if _, err := b.client.UploadFile(t.Context(), "manuals", upload, search.Bounds{}); err != nil {
+		t.Fatal(err)
+	}
+	runtime.ReadMemStats(&after)
+	if last != size || calls < 100 {
+		t.Errorf("progress ended at %d after %d calls", last, calls)
+	}
+	if grown := after.TotalAlloc - before.TotalAlloc; grown > 8<<20 {
+		t.Errorf("%d bytes allocated for an upload of %d, client and server together", grown, size)
+	}
+	if got := b.emulator.State().Sources[0].Files[0]; got.Bytes != size || got.SHA256 != upload.SHA256 {
+		t.Errorf("stored %+v", got)
+	}
+}
+
+// guarded fails the test when it is read after it was given back.
+type guarded struct {
+	t    *testing.T
+	gone chan struct{}
+}
+
+func (g *guarded) Read(p []byte) (int, error) {
+	select {
+	case <-g.gone:
+		g.t.Error("the content was read after the method returned")
+	default:
+	}
+	return pattern{}.Read(p)
+}
+
+// An answer that comes before the body was sent leaves the content alone from then on.
+func TestEarlyAnswer(t *testing.T) {
+	e := emulatortest.New(t, emulatortest.Options{})
+	early := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			w.WriteHeader(http.StatusTooManyRequests)
+			return
+		}
+		e.ServeHTTP(w, r)
+	})
+	client := newClient(t, emulatortest.Socket(t, early))
+	content := &guarded{t: t, gone: make(chan struct{})}
+	upload := uploadOf("x")
+	upload.Bytes, upload.Content = 60<<20, content
+	_, err := client.UploadFile(t.Context(), "manuals", upload, search.Bounds{})
+	close(content.gone)
+	if failed := failure(t, err); failed.Status != 429 && failed.Code != search.CodeAmbiguous {
+		t.Errorf("%v", err)
+	}
+}
+
+// S77: what an acknowledgement may lack without being a failure.
+func TestUploadAcknowledgements(t *testing.T) {
+	for _, c := range []struct {
+		body, code string
+		file       bool
+	}{
+		{``, "", false},
+		{`{}`, "", true},
+		{`{"fileId":"f1"}`, "", true},
+		{`{"fileId":7}`, "", false},
+		{`{"fileId":"f1","errorMessage":"no text"}`, "", true},
+		{`nonsense`, search.CodeInvalidJSON, false},
+		{`{"fileId":"a","fileId":"b"}`, search.CodeInvalidJSON, false},
+	} {
+		ack, err := over(t, canned(201, text(c.body), "request-id", "r1")).UploadFile(t.Context(), "manuals", uploadOf("x"), search.Bounds{})
+		if ack == nil || ack.Status != 201 || ack.RequestID != "r1" {
+			t.Fatalf("%q: ack %+v, %v", c.body, ack, err)
+		}
+		if (ack.File != nil) != c.file || ack.BodyUnreadable != (c.code != "") {
+			t.Errorf("%q: %+v", c.body, ack)
+		}
+		if c.code != "" {
+			wantCode(t, err, c.code)
+		} else if err != nil {
+			t.Errorf("%q: %v", c.body, err)
+		}
+	}
+	failed, _ := over(t, canned(201, text(`{"errorMessage":"x"}`))).UploadFile(t.Context(), "manuals", uploadOf("x"), search.Bounds{})
+	if !failed.File.Failed || failed.File.Bytes != -1 {
+		t.Errorf("a failed record: %+v", failed.File)
+	}
+}
