@@ -62,8 +62,10 @@ func ParsePath(escaped string) (Route, error) {
 	}
 	name, rest := segments[0], segments[1:]
 	if strings.HasPrefix(name, "@") && !strings.Contains(name, "/") {
-		if len(rest) == 0 {
+		if len(rest) == 0 && plain(name[1:]) {
 			return Route{}, nil // "/@scope" alone
+		} else if len(rest) == 0 {
+			return Route{}, fmt.Errorf("%w: %.64q", ErrPath, name)
 		}
 		name, rest = name+"/"+rest[0], rest[1:]
 	}
