@@ -34,7 +34,13 @@ func (g *Gate) publicDocument(ctx context.Context, name string, maxAge time.Dura
 	if ok && time.Since(kept.checked) < maxAge {
 		return fetched{entry: kept}, nil
 	}
-	out, err := g.fetches.Do(ctx, name, func(ctx context.Context) (fetched, error) { return g.fetch(ctx, name, kept) })
+	var out fetched
+	var err error
+	if refusal := g.Public.Refused(time.Now()); refusal != nil {
+		err = fromPublic(refusal)
+	} else {
+		out, err = g.fetches.Do(ctx, name, func(ctx context.Context) (fetched, error) { return g.fetch(ctx, name, kept) })
+	}
 	if err == nil {
 		return out, nil
 	}
