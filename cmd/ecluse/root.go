@@ -15,6 +15,7 @@ func commands() []constructor {
 		newServe,
 		newCheck,
 		newRetryAfter,
+		newSource,
 		newEmulate,
 		newVersion,
 	}

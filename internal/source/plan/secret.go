@@ -75,26 +75,3 @@ func holdsSecret(name string, value any) bool {
 func onlyResourceID(s string) bool {
 	return regexp.MustCompile(`^ResourceId=/subscriptions/[A-Za-z0-9-]+(/[A-Za-z0-9._-]+)+/?;?$`).MatchString(s)
 }
-
-// Redact replaces the values of fields with a secret's name in a copy of a document (S145).
-func Redact(node any) any {
-	switch v := node.(type) {
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for name, value := range v {
-			if SecretName(name) && holdsSecret(name, value) {
-				out[name] = "<redacted>"
-				continue
-			}
-			out[name] = Redact(value)
-		}
-		return out
-	case []any:
-		out := make([]any, len(v))
-		for i, item := range v {
-			out[i] = Redact(item)
-		}
-		return out
-	}
-	return node
-}

@@ -34,12 +34,13 @@ func (s State) Throttled() bool { return s.Status != nil && *s.Status == 429 }
 func States(r *journal.Record, files int) []State {
 	all := make([]State, files)
 	for i := range all {
-		all[i] = stateOf(r, i)
+		all[i] = StateOf(r, i)
 	}
 	return all
 }
 
-func stateOf(r *journal.Record, number int) State {
+// StateOf is the state of one file; see States.
+func StateOf(r *journal.Record, number int) State {
 	s := State{Upload: NotAttempted}
 	for _, pair := range [][2]string{{TypeAttempt, TypeResult}, {TypeRetryAttempt, TypeRetryResult}} {
 		if _, ok := r.Entry(journal.Numbered(pair[0], number)); !ok {
@@ -49,14 +50,15 @@ func stateOf(r *journal.Record, number int) State {
 		if e, ok := r.Entry(journal.Numbered(pair[1], number)); ok {
 			var result Result
 			if e.Decode(&result) == nil { // checked when the journal was loaded
-				s.apply(result)
+				s.Apply(result)
 			}
 		}
 	}
 	return s
 }
 
-func (s *State) apply(r Result) {
+// Apply takes over what a result says.
+func (s *State) Apply(r Result) {
 	s.Upload, s.Status, s.RequestID, s.FileID = r.Upload, r.Status, r.RequestID, deref(r.FileID)
 	switch {
 	case r.FileProof != nil:

@@ -68,7 +68,7 @@ func Parse(data []byte) (map[string]any, error) {
 // breaks is the path of the value at which a document stops being JSON, for the error text; "" when it does not, or at its top.
 func breaks(d *json.Decoder, path string) string {
 	token, err := d.Token()
-	if err != nil {
+	if err != nil || len(path) > 1000 {
 		return path
 	}
 	open, isOpen := token.(json.Delim)

@@ -57,7 +57,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{"trailing data", good + `{}`, "", "after its end"},
 		{"trailing comma", `{"name":"n",}`, "", "not JSON"},
 		{"truncated", good[:len(good)-1], "", "not JSON"},
-		{"no object", `[]`, "", "an object"},
+		{"no object", `[]`, "", "a JSON object"},
 		{"empty", ``, "", "not JSON"},
 		{"bad UTF-8", "{\"name\":\"\xff\"}", "", "UTF-8"},
 		{"lone surrogate", `{"name":"\ud800"}`, "", "strict"},

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ecluse-gate/ecluse/internal/cli"
+	"github.com/ecluse-gate/ecluse/internal/source"
+)
+
+func newSourcePlan(sys *cli.System) *cobra.Command {
+	var flags sourceFlags
+	var request, out string
+	c := &cobra.Command{
+		Use:   "plan --request REQUEST.json --out PLAN.json",
+		Short: "Look at the files and the service, and write a plan that nobody has approved yet",
+		Long: "Checks the request and the local files, looks at the service (reads only), and writes the plan. Where the source\n" +
+			"stands already, exactly as requested and with all files, there is nothing to approve: the status is reused.",
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			tool, err := flags.tool(c, sys)
+			if err != nil {
+				return err
+			}
+			data, err := readDocument(c, request)
+			if err != nil {
+				return err
+			}
+			envelope, outcome := tool.Plan(c.Context(), data)
+			return planned(sys, out, envelope, outcome)
+		},
+	}
+	c.Flags().StringVar(&request, "request", "", "the request document")
+	c.Flags().StringVar(&out, "out", "", "where the plan goes")
+	require(c, "request", "out")
+	flags.add(c)
+	exitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Usage)
+	return c
+}
+
+// planned writes an envelope, if there is one, before it prints the outcome that speaks of it.
+func planned(sys *cli.System, out string, envelope []byte, outcome *source.Outcome) error {
+	if envelope != nil && outcome.Status == source.StatusPlanned {
+		if err := writeDocument(out, envelope); err != nil {
+			return err
+		}
+	}
+	return conclude(sys, outcome)
+}
+
+func newSourceApprove(sys *cli.System) *cobra.Command {
+	var out, yes string
+	c := &cobra.Command{
+		Use:   "approve PLAN.json --out APPROVED.json [--yes FINGERPRINT]",
+		Short: "Show a plan in words and approve it",
+		Long: "Says on stderr what the plan will do and asks on the terminal. --yes takes the place of the answer: at least the\n" +
+			"first 8 hexadecimal digits of the fingerprint. Only the confirmation changes; nothing is sent.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			data, err := readDocument(c, args[0])
+			if err != nil {
+				return err
+			}
+			approved, outcome := source.Approve(data, func(words, fingerprint string) error {
+				fmt.Fprint(sys.Stderr, words)
+				return agreed(sys, yes, fingerprint)
+			})
+			if approved != nil {
+				if err := writeDocument(out, approved); err != nil {
+					return err
+				}
+			}
+			return conclude(sys, outcome)
+		},
+	}
+	c.Flags().StringVar(&out, "out", "", "where the approved plan goes")
+	c.Flags().StringVar(&yes, "yes", "", "the fingerprint, or at least its first 8 hexadecimal digits, instead of an answer")
+	require(c, "out")
+	exitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Usage)
+	return c
+}
+
+// agreed asks a person, or takes the fingerprint's beginning for the answer.
+func agreed(sys *cli.System, yes, fingerprint string) error {
+	digits := strings.TrimPrefix(fingerprint, "sha256:")
+	if yes != "" {
+		given := strings.TrimPrefix(yes, "sha256:")
+		if len(given) < 8 || !strings.HasPrefix(digits, given) {
+			return fmt.Errorf("--yes %.80q is not the beginning (8 digits or more) of the plan's fingerprint", yes)
+		}
+		return nil
+	}
+	if !cli.IsTerminal(sys.Stdin) {
+		return errors.New("there is no terminal to ask on; use --yes with the first digits of the fingerprint")
+	}
+	fmt.Fprintf(sys.Stderr, "\nApprove this plan? Type the first 8 digits of the fingerprint (%s): ", digits[:8])
+	answer, err := bufio.NewReader(io.LimitReader(sys.Stdin, 1024)).ReadString('\n')
+	if err != nil || strings.TrimSpace(answer) != digits[:8] {
+		return errors.New("not approved")
+	}
+	return nil
+}
+
+func newSourceApply(sys *cli.System) *cobra.Command {
+	var flags sourceFlags
+	var places source.Places
+	c := &cobra.Command{
+		Use:   "apply APPROVED.json [--journal DIR --receipts DIR]",
+		Short: "Carry out an approved plan",
+		Long: "Carries out an approved plan. A creation needs two private folders, which are made when they are absent: an empty one\n" +
+			"for the journal, and one for the receipts. A continuation finds its journal in the plan.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			tool, err := flags.tool(c, sys)
+			if err != nil {
+				return err
+			}
+			data, err := readDocument(c, args[0])
+			if err != nil {
+				return err
+			}
+			if places.Journal, err = absolute(places.Journal); err != nil {
+				return err
+			}
+			if places.Receipts, err = absolute(places.Receipts); err != nil {
+				return err
+			}
+			return conclude(sys, tool.Apply(c.Context(), data, places))
+		},
+	}
+	c.Flags().StringVar(&places.Journal, "journal", "", "the private folder of the journal")
+	c.Flags().StringVar(&places.Receipts, "receipts", "", "the private folder of the receipts")
+	flags.add(c)
+	exitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Partial, cli.Waiting, cli.Usage)
+	return c
+}
+
+func newSourceVerify(sys *cli.System) *cobra.Command {
+	var flags sourceFlags
+	var dir string
+	c := &cobra.Command{
+		Use:   "verify APPROVED.json --journal DIR",
+		Short: "Look whether everything stands as planned",
+		Long:  "Reads the journal and the service, and says whether the source and every file stand as they were approved. Nothing is\nwritten to the service.",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			tool, err := flags.tool(c, sys)
+			if err != nil {
+				return err
+			}
+			data, err := readDocument(c, args[0])
+			if err != nil {
+				return err
+			}
+			if dir, err = absolute(dir); err != nil {
+				return err
+			}
+			return conclude(sys, tool.Verify(c.Context(), data, dir))
+		},
+	}
+	c.Flags().StringVar(&dir, "journal", "", "the private folder of the journal")
+	require(c, "journal")
+	flags.add(c)
+	exitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Partial, cli.Waiting, cli.Usage)
+	return c
+}
+
+func newSourceResume(sys *cli.System) *cobra.Command {
+	var flags sourceFlags
+	var dir, out string
+	c := &cobra.Command{
+		Use:   "resume --journal DIR --out PLAN.json",
+		Short: "Plan the upload of the files that an interrupted run never attempted",
+		Long: "Reads the journal, keeps any wait that the service asked for, looks at the service (reads only), and writes a plan for\n" +
+			"the files that were never attempted. Approve and apply it like any other; apply finds the journal in the plan.",
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			tool, err := flags.tool(c, sys)
+			if err != nil {
+				return err
+			}
+			if dir, err = absolute(dir); err != nil {
+				return err
+			}
+			envelope, outcome := tool.Resume(c.Context(), dir)
+			return planned(sys, out, envelope, outcome)
+		},
+	}
+	c.Flags().StringVar(&dir, "journal", "", "the private folder of the journal")
+	c.Flags().StringVar(&out, "out", "", "where the plan goes")
+	require(c, "journal", "out")
+	flags.add(c)
+	exitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Partial, cli.Waiting, cli.Usage)
+	return c
+}

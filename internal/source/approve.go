@@ -1,0 +1,36 @@
+package source
+
+import (
+	"github.com/ecluse-gate/ecluse/internal/source/plan"
+)
+
+// Approve flips the confirmation of an envelope and nothing else, once agree, which is shown the plan in words and its fingerprint, returns nil. Nothing
+// is sent. The envelope is nil when it was not approved.
+func Approve(envelope []byte, agree func(words, fingerprint string) error) ([]byte, *Outcome) {
+	o := newOutcome("approve")
+	refused := func(f *failure) ([]byte, *Outcome) {
+		o.Status, o.Code, o.Field, o.Message, o.Next = StatusBlocked, f.code, f.field, f.message, next(f.code)
+		return nil, o
+	}
+	e, err := plan.Parse(envelope)
+	if err != nil {
+		return refused(explain(err))
+	}
+	o.Fingerprint = e.Fingerprint()
+	if err := agree(e.Words(), e.Fingerprint()); err != nil {
+		return refused(fail("approval-refused", err.Error()))
+	}
+	approved, err := e.Approve()
+	if err != nil {
+		return refused(explain(err))
+	}
+	o.Status = StatusCompleted
+	return approved, o
+}
+
+// Refused is the outcome of a workflow that was not begun.
+func Refused(workflow, code, message string) *Outcome {
+	o := newOutcome(workflow)
+	o.Status, o.Code, o.Message = StatusBlocked, code, message
+	return o
+}
