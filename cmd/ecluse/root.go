@@ -14,6 +14,7 @@ func commands() []constructor {
 	return []constructor{
 		newServe,
 		newCheck,
+		newStatus,
 		newRetryAfter,
 		newSource,
 		newEmulate,

@@ -11,8 +11,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/obs"
 )
 
-// authority is one row of GET /api/v1/authorities.
-type authority struct {
+// Authority is one row of GET /api/v1/authorities.
+type Authority struct {
 	Host      string  `json:"host"`
 	Port      uint16  `json:"port"`
 	State     string  `json:"state"`
@@ -32,10 +32,10 @@ func (s *Server) Admin() http.Handler {
 	return mux
 }
 
-func (s *Server) authorities() []authority {
-	out := []authority{}
+func (s *Server) authorities() []Authority {
+	out := []Authority{}
 	for _, st := range s.opts.Table.Snapshot(time.Now()) {
-		out = append(out, authority{
+		out = append(out, Authority{
 			Host: st.Authority.Host, Port: st.Authority.Port, State: st.Phase.String(),
 			Remaining: st.Remaining.Seconds(), Ceiling: st.Ceiling.Seconds(), Refused: st.Refused,
 		})

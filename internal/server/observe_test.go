@@ -102,7 +102,7 @@ func TestLookingChangesNothing(t *testing.T) {
 			t.Errorf("authorities before any request: %v", got)
 		}
 		w.get("/npm/a")
-		if got := w.authorities(); len(got) != 1 || got[0] != (authority{Host: publicHost, Port: 80, State: "open", Ceiling: 60}) {
+		if got := w.authorities(); len(got) != 1 || got[0] != (Authority{Host: publicHost, Port: 80, State: "open", Ceiling: 60}) {
 			t.Errorf("open: %+v", got)
 		}
 		w.throttled("Retry-After", "30")

@@ -227,11 +227,11 @@ func (w *world) metric(sample string) float64 {
 }
 
 // authorities reads the status API.
-func (w *world) authorities() []authority {
+func (w *world) authorities() []Authority {
 	w.t.Helper()
 	rec := httptest.NewRecorder()
 	w.admin.ServeHTTP(rec, httptest.NewRequestWithContext(w.t.Context(), http.MethodGet, "/api/v1/authorities", nil))
-	var out []authority
+	var out []Authority
 	if err := json.Unmarshal(rec.Body.Bytes(), &out); err != nil {
 		w.t.Fatal(err)
 	}

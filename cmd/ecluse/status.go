@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ecluse-gate/ecluse/internal/cli"
+	"github.com/ecluse-gate/ecluse/internal/server"
+)
+
+func newStatus(sys *cli.System) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "status",
+		Short: "Show the authorities and caches of a running gate",
+		Long: "Asks the admin listener of a running gate which upstream authorities it knows, whether they are open, and how long\n" +
+			"a cooldown still lasts. Looking changes nothing.",
+		Args: cobra.NoArgs,
+	}
+	admin := c.Flags().String("admin", "http://127.0.0.1:4874", "`URL` of the gate's admin listener")
+	asJSON := c.Flags().Bool("json", false, "print the answer of the status API")
+	watch := c.Flags().Bool("watch", false, "show it again every second until interrupted")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		show := func() error { return showStatus(c.Context(), sys.Stdout, *admin, *asJSON) }
+		if !*watch {
+			return show()
+		}
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			if cli.IsTerminal(sys.Stdout) {
+				fmt.Fprint(sys.Stdout, "\033[H\033[2J")
+			}
+			if err := show(); err != nil {
+				return err
+			}
+			select {
+			case <-tick.C:
+			case <-c.Context().Done():
+				return c.Context().Err()
+			}
+		}
+	}
+	exitCodes(c, cli.Done, cli.Failed, cli.Usage, cli.Interrupted)
+	return c
+}
+
+// maxStatus bounds the answer of the status API.
+const maxStatus = 4 << 20
+
+func showStatus(ctx context.Context, w io.Writer, admin string, asJSON bool) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	address := strings.TrimSuffix(admin, "/") + "/api/v1/authorities"
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return &cli.ExitError{Code: cli.Usage, Err: fmt.Errorf("--admin %s: %v", admin, err)}
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return fmt.Errorf("ask the gate at %s: %v; is it running, and is --admin its admin address?", admin, err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxStatus))
+	if err != nil || resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("ask the gate at %s: it answered %s (%v)", admin, resp.Status, err)
+	}
+	var rows []server.Authority
+	if err := json.Unmarshal(body, &rows); err != nil {
+		return fmt.Errorf("ask the gate at %s: the answer is not its status: %v", admin, err)
+	}
+	if asJSON {
+		_, err := w.Write(body)
+		return err
+	}
+	return writeStatus(w, rows)
+}
+
+func writeStatus(w io.Writer, rows []server.Authority) error {
+	if len(rows) == 0 {
+		_, err := fmt.Fprintln(w, "no public authority has been asked yet")
+		return err
+	}
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "AUTHORITY\tSTATE\tSECONDS LEFT\tCEILING\tREFUSED")
+	for _, r := range rows {
+		fmt.Fprintf(tw, "%s:%d\t%s\t%.0f\t%.0f\t%d\n", r.Host, r.Port, r.State, r.Remaining, r.Ceiling, r.Refused)
+	}
+	return tw.Flush()
+}
