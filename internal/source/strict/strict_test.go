@@ -58,7 +58,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{"trailing comma", `{"name":"n",}`, "", "not JSON"},
 		{"truncated", good[:len(good)-1], "", "not JSON"},
 		{"no object", `[]`, "", "a JSON object"},
-		{"empty", ``, "", "not JSON"},
+		{"empty", ``, "", "a JSON object"},
 		{"bad UTF-8", "{\"name\":\"\xff\"}", "", "UTF-8"},
 		{"lone surrogate", `{"name":"\ud800"}`, "", "strict"},
 		{"too deep", strings.Repeat(`{"a":`, 21) + `1` + strings.Repeat(`}`, 21), "", "deep"},
