@@ -58,6 +58,7 @@ type NPM struct {
 	Private        *url.URL // nil: there is none
 	PrivateFailure PrivateFailure
 	FirstParty     []policy.Pattern // packages that resolve privately only
+	ScopedPath     ScopedPath
 }
 
 // PrivateFailure says what a failing private upstream means for a listing (spec R93).
@@ -67,6 +68,15 @@ type PrivateFailure string
 const (
 	Refuse  PrivateFailure = "refuse"
 	Degrade PrivateFailure = "degrade"
+)
+
+// ScopedPath says how each upstream spells the slash of a scoped name: encoded ("/@scope%2fname") or literal.
+type ScopedPath struct{ Public, Private string }
+
+// The spellings of ScopedPath.
+const (
+	PathEncoded = "encoded"
+	PathLiteral = "literal"
 )
 
 // Cache bounds what is kept of public documents.

@@ -36,6 +36,14 @@ func keys() []key {
 			into: func(c *Config) any { return (*string)(&c.Mounts.NPM.PrivateFailure) },
 		},
 		{path: "mounts.npm.firstParty", into: func(c *Config) any { return &c.Mounts.NPM.FirstParty }},
+		{
+			path: "mounts.npm.scopedPath.public", def: PathEncoded, oneOf: []string{PathEncoded, PathLiteral},
+			into: func(c *Config) any { return &c.Mounts.NPM.ScopedPath.Public },
+		},
+		{
+			path: "mounts.npm.scopedPath.private", def: PathEncoded, oneOf: []string{PathEncoded, PathLiteral},
+			into: func(c *Config) any { return &c.Mounts.NPM.ScopedPath.Private },
+		},
 		{path: "cache.ttl", def: "60s", into: func(c *Config) any { return &c.Cache.TTL }},
 		{path: "cache.maxBytes", def: "256MiB", into: func(c *Config) any { return &c.Cache.MaxBytes }},
 		{path: "cache.maxStale", def: "1h", into: func(c *Config) any { return &c.Cache.MaxStale }},

@@ -39,13 +39,13 @@ func Build(o BuildOptions) (*Server, error) {
 		RootCAs: o.RootCAs, Hold: o.Config.Serve.Hold, Dial: o.Dial,
 	})
 	mount := o.Config.Mounts.NPM
-	public, err := client.Public(mount.Public)
+	public, err := client.Public(mount.Public, spelling(mount.ScopedPath.Public))
 	if err != nil {
 		return nil, err
 	}
 	var private *upstream.Private
 	if mount.Private != nil {
-		if private, err = client.Private(mount.Private); err != nil {
+		if private, err = client.Private(mount.Private, spelling(mount.ScopedPath.Private)); err != nil {
 			return nil, err
 		}
 	}
@@ -68,3 +68,5 @@ func Build(o BuildOptions) (*Server, error) {
 
 // Close drops idle connections to the upstreams.
 func (s *Server) Close() { s.close() }
+
+func spelling(word string) upstream.Spelling { return upstream.Spelling(word == config.PathLiteral) }

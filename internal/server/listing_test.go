@@ -70,6 +70,24 @@ func TestScopedSpellings(t *testing.T) {
 	})
 }
 
+// C28: an upstream that only knows the literal slash is asked with it, and a 404 under the other spelling is not remembered.
+func TestLiteralScopedPaths(t *testing.T) {
+	inWorld(t, ", scopedPath: {public: literal}\n", func(w *world) {
+		w.public.Publish("@jsr/std__yaml", "1.0.0", longAgo, nil)
+		w.want(w.get("/npm/@jsr%2fstd__yaml"), 200, -1)
+		if got := w.public.Seen()[0].Path; got != "/@jsr/std__yaml" {
+			t.Errorf("asked for %s", got)
+		}
+	})
+	inWorld(t, "", func(w *world) {
+		w.public.Publish("@jsr/std__yaml", "1.0.0", longAgo, nil)
+		w.get("/npm/@jsr/std__yaml")
+		if got := w.public.Seen()[0].Path; got != "/@jsr%2fstd__yaml" {
+			t.Errorf("asked for %s", got)
+		}
+	})
+}
+
 // C13, C35, C60, C63: representations have their own strong tags and never answer for each other.
 func TestRepresentations(t *testing.T) {
 	inWorld(t, "", func(w *world) {
@@ -179,7 +197,7 @@ func TestNothingIsRememberedAsAbsent(t *testing.T) {
 	})
 }
 
-// R92, R91, C20, C55, tc-050: other upstream trouble in a listing, each with its one honest status.
+// R92, R91, C20, C55, C57, tc-050: other upstream trouble in a listing, each with its one honest status.
 func TestListingStatuses(t *testing.T) {
 	for upstream, c := range map[int]struct{ status, wait int }{
 		404: {404, -1}, 410: {404, -1}, 401: {502, -1}, 403: {502, -1}, 400: {502, -1}, 301: {502, -1}, 302: {502, -1}, 307: {502, -1},

@@ -16,19 +16,20 @@ type Private struct {
 	client    *Client
 	base      *url.URL
 	authority cooldown.Authority
+	spelling  Spelling
 }
 
 // Private returns the private upstream at a base address.
-func (c *Client) Private(base *url.URL) (*Private, error) {
+func (c *Client) Private(base *url.URL, spelling Spelling) (*Private, error) {
 	a, err := cooldown.AuthorityOf(base)
 	if err != nil {
 		return nil, err
 	}
-	return &Private{client: c, base: base, authority: a}, nil
+	return &Private{client: c, base: base, authority: a, spelling: spelling}, nil
 }
 
 // Under is the address of an escaped path below the base.
-func (p *Private) Under(path string) (*url.URL, error) { return join(p.base, path) }
+func (p *Private) Under(path string) (*url.URL, error) { return p.spelling.under(p.base, path) }
 
 // Owned reads an absolute address that a private document names; see Public.Owned.
 func (p *Private) Owned(address string) (*url.URL, bool) {

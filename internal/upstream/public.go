@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/ecluse-gate/ecluse/cooldown"
@@ -16,15 +17,32 @@ type Public struct {
 	client    *Client
 	base      *url.URL
 	authority cooldown.Authority
+	spelling  Spelling
+}
+
+// Spelling is how an upstream wants an encoded slash in a path (C28).
+type Spelling bool
+
+// The spellings. Most registries take both.
+const (
+	Encoded Spelling = false // "/@scope%2fname", as npm itself sends it
+	Literal Spelling = true  // "/@scope/name"
+)
+
+func (s Spelling) under(base *url.URL, path string) (*url.URL, error) {
+	if s == Literal {
+		path = strings.ReplaceAll(path, "%2f", "/")
+	}
+	return join(base, path)
 }
 
 // Public returns the public upstream at a base address. Only that address's authority is ever dialled through it.
-func (c *Client) Public(base *url.URL) (*Public, error) {
+func (c *Client) Public(base *url.URL, spelling Spelling) (*Public, error) {
 	a, err := cooldown.AuthorityOf(base)
 	if err != nil {
 		return nil, err
 	}
-	return &Public{client: c, base: base, authority: a}, nil
+	return &Public{client: c, base: base, authority: a, spelling: spelling}, nil
 }
 
 // Authority is the destination whose cooldown counts.
@@ -62,7 +80,7 @@ type Request struct {
 }
 
 // Under is the address of an escaped path below the base.
-func (p *Public) Under(path string) (*url.URL, error) { return join(p.base, path) }
+func (p *Public) Under(path string) (*url.URL, error) { return p.spelling.under(p.base, path) }
 
 // Owned reads an absolute address that a document names. It is usable only with the scheme and the authority of this upstream,
 // since nothing else may be dialled, and without user information.
