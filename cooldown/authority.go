@@ -167,22 +167,28 @@ func canonicalHost(host string) (string, error) {
 	if name == "" || len(name) > 253 {
 		return "", fmt.Errorf("host of %d characters: want 1 to 253", len(name))
 	}
+	upper, label := false, 0 // label is where the last one begins
 	for i := range len(name) {
 		switch c := name[i]; {
 		case c >= 'a' && c <= 'z', c >= '0' && c <= '9', c == '-', c == '_':
 		case c >= 'A' && c <= 'Z':
+			upper = true
 		case c == '.':
-			if i == 0 || name[i-1] == '.' || i == len(name)-1 {
+			if i == label || i == len(name)-1 {
 				return "", errors.New("empty label in the host name")
 			}
+			label = i + 1
 		case c >= 0x80:
 			return "", errors.New("host name with characters beyond ASCII: write it in punycode (xn--…)")
 		default:
 			return "", fmt.Errorf("character %q in the host name", c)
 		}
 	}
-	if !looksNumeric(name) {
-		return strings.ToLower(name), nil // returns name itself when there is nothing to lower
+	if upper {
+		name = strings.ToLower(name)
+	}
+	if !looksNumeric(name[label:]) {
+		return name, nil
 	}
 	// Resolvers differ on 127.1, 0x7f.1 and 010.0.0.1; only the four plain octets have one meaning.
 	if _, err := netip.ParseAddr(host); err != nil {
@@ -192,10 +198,12 @@ func canonicalHost(host string) (string, error) {
 }
 
 // looksNumeric reports whether the last label would make a resolver read the name as an IPv4 address: digits only, or hexadecimal.
-func looksNumeric(name string) bool {
-	last := name[strings.LastIndexByte(name, '.')+1:]
-	if rest, hex := strings.CutPrefix(strings.ToLower(last), "0x"); hex {
+func looksNumeric(label string) bool {
+	if label[0] < '0' || label[0] > '9' {
+		return false
+	}
+	if rest, hex := strings.CutPrefix(label, "0x"); hex {
 		return strings.Trim(rest, "0123456789abcdef") == ""
 	}
-	return strings.Trim(last, "0123456789") == ""
+	return strings.Trim(label, "0123456789") == ""
 }

@@ -21,7 +21,7 @@ const (
 // Outcome puts the attempt into one of the eight classes.
 func (a Attempt) Outcome() string {
 	if a.Err != nil {
-		return failure(a.Err)
+		return a.failure()
 	}
 	switch {
 	case a.Throttled:
@@ -36,12 +36,14 @@ func (a Attempt) Outcome() string {
 	return OutcomeSuccess
 }
 
-func failure(err error) string {
+// failure tells who gave up: the caller, the clock, or the network. The request's context is the first to ask, since its cause may be an
+// error of the caller's own.
+func (a Attempt) failure() string {
 	var timeout interface{ Timeout() bool }
 	switch {
-	case errors.Is(err, context.Canceled):
+	case errors.Is(a.gone, context.Canceled), errors.Is(a.Err, context.Canceled):
 		return OutcomeCancelled
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+	case a.gone != nil, errors.Is(a.Err, context.DeadlineExceeded), errors.As(a.Err, &timeout) && timeout.Timeout():
 		return OutcomeTimeout
 	}
 	return OutcomeConnection

@@ -53,18 +53,20 @@ type Attempt struct {
 	Throttled bool
 	// Probe reports that this was the probe after a cooldown.
 	Probe bool
-	// Elapsed is the time from the decision to send until status and header fields, or the failure, arrived.
-	Elapsed time.Duration
+
+	gone error // why the request's context had ended when there was no response
 }
 
 // ErrAborted is the failure of an attempt during which Base panicked or ended the goroutine.
 var ErrAborted = errors.New("the transport was aborted")
 
+var errNoResponse = errors.New("cooldownhttp: Base returned neither a response nor an error")
+
 // ErrNoTable is returned for a Transport without a Table.
 var ErrNoTable = errors.New("cooldownhttp: Transport.Table is nil")
 
 // RoundTrip implements http.RoundTripper. A refusal is returned as a *cooldown.Refusal, before any connection is used; the client wraps
-// it, and cooldown.AsRefusal finds it again.
+// it, and cooldown.AsRefusal finds it again. Errors of Base are returned as they are.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	permit, err := t.ask(r)
 	if err != nil {
@@ -78,14 +80,13 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // ask decides whether the request is sent at all.
 func (t *Transport) ask(r *http.Request) (cooldown.Permit, error) {
-	if t.Table == nil {
+	switch {
+	case t.Table == nil:
 		return cooldown.Permit{}, ErrNoTable
-	}
-	if err := r.Context().Err(); err != nil { // nobody waits for it any more, so it shall not be the probe
-		return cooldown.Permit{}, context.Cause(r.Context())
-	}
-	if r.URL == nil {
+	case r.URL == nil:
 		return cooldown.Permit{}, errors.New("cooldownhttp: the request has no URL")
+	case r.Context().Err() != nil: // nobody waits for it any more, so it shall not be the probe
+		return cooldown.Permit{}, context.Cause(r.Context())
 	}
 	authority, err := cooldown.AuthorityOf(r.URL)
 	if err != nil {
@@ -99,31 +100,34 @@ func (t *Transport) ask(r *http.Request) (cooldown.Permit, error) {
 }
 
 // send sends the request and settles the permit on every way out: a response, an error, a panic of Base.
-func (t *Transport) send(r *http.Request, permit cooldown.Permit) (response *http.Response, err error) {
+func (t *Transport) send(r *http.Request, permit cooldown.Permit) (*http.Response, error) {
 	attempt := Attempt{Authority: permit.Authority(), Method: r.Method, Err: ErrAborted, Probe: permit.Probe()}
-	start := t.now()
 	defer func() {
 		if attempt.Err != nil {
-			now := t.now()
-			permit.Release(now)
-			attempt.Elapsed = now.Sub(start)
+			permit.Release(t.now())
+			attempt.gone = r.Context().Err()
 			t.count(r, attempt)
 		}
 	}()
-	response, err = t.base().RoundTrip(r)
-	if err != nil {
+	response, err := t.base().RoundTrip(r)
+	switch {
+	case err != nil:
 		attempt.Err = err
 		return response, err
+	case response == nil:
+		attempt.Err = errNoResponse
+		return nil, errNoResponse
 	}
-	if response == nil {
-		attempt.Err = errors.New("cooldownhttp: Base returned neither a response nor an error")
-		return nil, attempt.Err
+	attempt.Err, attempt.Status = nil, response.StatusCode
+	transition := cooldown.Transition{}
+	if attempt.Probe || mayThrottle(response.StatusCode) {
+		now := t.now()
+		header := retryAfter(response, now)
+		transition = permit.Finish(now, response.StatusCode, header)
+		attempt.Throttled = cooldown.Throttles(response.StatusCode, header)
+	} else {
+		permit.Finish(time.Time{}, response.StatusCode, retryafter.Report{}) // changes nothing, so the clock need not be read
 	}
-	now := t.now()
-	header := retryAfter(response, now)
-	transition := permit.Finish(now, response.StatusCode, header)
-	attempt.Err, attempt.Status, attempt.Elapsed = nil, response.StatusCode, now.Sub(start)
-	attempt.Throttled = cooldown.Throttles(response.StatusCode, header)
 	t.count(r, attempt)
 	if transition.Kind != cooldown.TransitionNone && t.OnTransition != nil {
 		t.OnTransition(r.Context(), transition)
@@ -131,12 +135,14 @@ func (t *Transport) send(r *http.Request, permit cooldown.Permit) (response *htt
 	return response, nil
 }
 
-// retryAfter reads the field where it can matter. Names are compared in any case, as header fields that did not come over the wire may
+// mayThrottle reports whether it takes a look at Retry-After to know what the response means.
+func mayThrottle(status int) bool {
+	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
+}
+
+// retryAfter reads the field. Names are compared in any case, as header fields that did not come over the wire may
 // not be in canonical form.
 func retryAfter(response *http.Response, now time.Time) retryafter.Report {
-	if response.StatusCode != http.StatusTooManyRequests && response.StatusCode != http.StatusServiceUnavailable {
-		return retryafter.Report{Received: now}
-	}
 	const name = "Retry-After"
 	values := response.Header.Values(name)
 	for key, more := range response.Header {
