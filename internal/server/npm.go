@@ -1,15 +1,11 @@
 package server
 
 import (
-	"context"
-	"log/slog"
 	"net/http"
-	"strconv"
 	"strings"
 
 	"github.com/ecluse-gate/ecluse/internal/gate"
 	"github.com/ecluse-gate/ecluse/internal/npm"
-	"github.com/ecluse-gate/ecluse/internal/obs"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
@@ -42,10 +38,10 @@ func renderNPMVersion(v registry.View, selector string) (registry.Rendering, boo
 }
 
 // npmMount speaks npm's protocol to clients and asks the gate.
-type npmMount struct {
-	prefix string // "/npm"
-	gate   *gate.Gate
-	server *Server
+type npmMount struct{ mount }
+
+func newNPMMount(s *Server) *npmMount {
+	return &npmMount{mount{prefix: "/npm", ecosystem: npm.Ecosystem, gate: s.opts.NPM, server: s, refusalType: "application/json", refusalBody: npm.ErrorBody}}
 }
 
 // ServeHTTP answers one request below the mount. Routing looks at the escaped path, so that a scoped name's encoded slash stays what
@@ -58,18 +54,13 @@ func (m *npmMount) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch route.Kind {
 	case npm.RoutePing:
-		m.json(w, r, http.StatusOK, []byte("{}"))
+		m.write(w, r, http.StatusOK, "application/json", []byte("{}"))
 	case npm.RouteSearch, npm.RouteAudit, npm.RouteService:
 		m.refuse(w, r, "other", refusal{status: http.StatusNotImplemented, message: notServed(route.Kind)})
 	case npm.RouteListing, npm.RouteVersion, npm.RouteArtifact:
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			w.Header().Set("Allow", "GET, HEAD")
-			m.refuse(w, r, "other", refusal{
-				status: http.StatusMethodNotAllowed, message: r.Method + " is not served here: this gate does not publish",
-			})
-			return
+		if m.readOnly(w, r) {
+			m.admit(w, r, func() { m.read(w, r, route) })
 		}
-		m.server.admit(w, r, m, func() { m.read(w, r, route) })
 	default:
 		m.refuse(w, r, "other", refusal{status: http.StatusNotFound, message: "there is nothing at this path of the npm registry protocol"})
 	}
@@ -87,7 +78,9 @@ func notServed(k npm.RouteKind) string {
 
 func (m *npmMount) read(w http.ResponseWriter, r *http.Request, route npm.Route) {
 	if route.Kind == npm.RouteArtifact {
-		m.artifact(w, r, route)
+		m.artifact(w, r, "npm_artifact", gate.ArtifactRequest{
+			Method: r.Method, Name: route.Package.Name, File: route.File, Authorization: r.Header.Get("Authorization"),
+		})
 		return
 	}
 	req := gate.ListingRequest{
@@ -109,55 +102,4 @@ func (m *npmMount) read(w http.ResponseWriter, r *http.Request, route npm.Route)
 	}
 	setRoute(w, name)
 	writeListing(w, r, listing)
-}
-
-func (m *npmMount) artifact(w http.ResponseWriter, r *http.Request, route npm.Route) {
-	a, err := m.gate.Artifact(r.Context(), gate.ArtifactRequest{
-		Method: r.Method, Name: route.Package.Name, File: route.File, Authorization: r.Header.Get("Authorization"),
-	})
-	if err != nil {
-		m.fail(w, r, "npm_artifact", err)
-		return
-	}
-	setRoute(w, "npm_artifact")
-	m.server.writeArtifact(w, r, a)
-}
-
-// fail answers an error, and logs it when an operator has something to learn from it. A cooldown is told by its transitions alone.
-func (m *npmMount) fail(w http.ResponseWriter, r *http.Request, route string, err error) {
-	answer := refuse(err)
-	level := slog.LevelDebug
-	switch {
-	case answer.status == http.StatusInternalServerError:
-		level = slog.LevelError
-	case answer.status == http.StatusBadGateway || answer.status == http.StatusServiceUnavailable && !answer.cooldown:
-		level = slog.LevelWarn
-	case is[*gate.Denied](err):
-		level = slog.LevelInfo
-	}
-	m.server.opts.Logger.LogAttrs(context.WithoutCancel(r.Context()), level, "request refused", obs.Ecosystem(npm.Ecosystem),
-		slog.Int("status", answer.status), slog.String("path", r.URL.EscapedPath()), obs.Err(err))
-	m.refuse(w, r, route, answer)
-}
-
-// refuse writes a refusal in npm's dialect (R37).
-func (m *npmMount) refuse(w http.ResponseWriter, r *http.Request, route string, answer refusal) {
-	setRoute(w, route)
-	traceRefusal(r.Context(), answer)
-	message := answer.message
-	if help := m.server.opts.HelpMessage; help != "" {
-		message += ". " + help
-	}
-	answer.header(w.Header())
-	m.json(w, r, answer.status, npm.ErrorBody(message))
-}
-
-func (m *npmMount) json(w http.ResponseWriter, r *http.Request, status int, body []byte) {
-	h := w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("Content-Length", strconv.Itoa(len(body)))
-	w.WriteHeader(status)
-	if r.Method != http.MethodHead {
-		_, _ = w.Write(body)
-	}
 }

@@ -67,7 +67,7 @@ func (s *Server) Handler() http.Handler {
 		}
 		health("ok")(w, r)
 	})
-	npm := &npmMount{prefix: "/npm", gate: s.opts.NPM, server: s}
+	npm := newNPMMount(s)
 	return s.observe(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.EscapedPath(), npm.prefix+"/") {
 			npm.ServeHTTP(w, r)
@@ -95,26 +95,6 @@ func (s *Server) base(r *http.Request) string {
 		return s.opts.PublicURL
 	}
 	return "http://" + r.Host
-}
-
-// admit runs work when a place is free, or refuses after a bounded wait.
-func (s *Server) admit(w http.ResponseWriter, r *http.Request, m *npmMount, work func()) {
-	if s.slots == nil {
-		work()
-		return
-	}
-	t := time.NewTimer(s.opts.Wait)
-	defer t.Stop()
-	select {
-	case s.slots <- struct{}{}:
-		defer func() { <-s.slots }()
-		work()
-	case <-t.C:
-		m.refuse(w, r, "busy", refusal{
-			status: http.StatusServiceUnavailable, retryAfter: 1, message: "the gate has as many requests at work as it may have",
-		})
-	case <-r.Context().Done():
-	}
 }
 
 // cut ends a connection in the middle of a body, having said why in the log. It does not return.
