@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ecluse-gate/ecluse/internal/emulator/emulatortest"
 	"github.com/ecluse-gate/ecluse/internal/search"
 )
 
@@ -175,41 +174,33 @@ func TestUploadStreams(t *testing.T) {
 	}
 }
 
-// guarded fails the test when it is read after it was given back.
-type guarded struct {
-	t    *testing.T
-	gone chan struct{}
-}
-
-func (g *guarded) Read(p []byte) (int, error) {
-	select {
-	case <-g.gone:
-		g.t.Error("the content was read after the method returned")
-	default:
-	}
-	return pattern{}.Read(p)
-}
-
-// An answer that comes before the body was sent leaves the content alone from then on.
+// An answer that comes before the body was sent leaves the content alone from then on, though the transport reads on.
 func TestEarlyAnswer(t *testing.T) {
-	e := emulatortest.New(t, emulatortest.Options{})
-	early := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodPost {
-			w.WriteHeader(http.StatusTooManyRequests)
-			return
-		}
-		e.ServeHTTP(w, r)
-	})
-	client := newClient(t, emulatortest.Socket(t, early))
-	content := &guarded{t: t, gone: make(chan struct{})}
+	reads := 0
 	upload := uploadOf("x")
-	upload.Bytes, upload.Content = 60<<20, content
+	upload.Bytes = 60 << 20
+	upload.Content = readerFunc(func(p []byte) (int, error) { reads++; return len(p), nil })
+	var body io.Reader
+	client := over(t, transportFunc(func(r *http.Request) (*http.Response, error) {
+		body = r.Body
+		if _, err := io.CopyN(io.Discard, body, 4096); err != nil {
+			t.Error(err)
+		}
+		return &http.Response{StatusCode: 429, Body: text(""), Request: r}, nil
+	}))
 	_, err := client.UploadFile(t.Context(), "manuals", upload, search.Bounds{})
-	close(content.gone)
-	if failed := failure(t, err); failed.Status != 429 && failed.Code != search.CodeAmbiguous {
-		t.Errorf("%v", err)
+	if failed := wantCode(t, err, search.CodeHTTP); failed.Status != 429 {
+		t.Fatal(err)
+	}
+	before := reads
+	if n, err := body.Read(make([]byte, 512)); n != 0 || err == nil || reads != before {
+		t.Errorf("read %d bytes of the content after the method returned, %v", n, err)
 	}
 }
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 // S77: what an acknowledgement may lack without being a failure.
 func TestUploadAcknowledgements(t *testing.T) {
