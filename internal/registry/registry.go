@@ -38,6 +38,8 @@ type Artifact struct {
 	URL string
 	// Digests are the integrity values that the listing advertises, strongest first.
 	Digests []Digest
+	// Companion is the file beside this one that the listing advertises; nil when it advertises none.
+	Companion *Companion
 }
 
 // Version holds the facts of one version that rules and the artifact route read.
@@ -48,6 +50,8 @@ type Version struct {
 	Published time.Time
 	// InstallScripts reports that installing the version runs code of the package.
 	InstallScripts bool
+	// License is the SPDX license expression as the upstream spells it, not checked; empty when the upstream gives none.
+	License string
 	// Artifacts are the version's files; one for npm.
 	Artifacts []Artifact
 }
