@@ -2,11 +2,14 @@ package gate
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
+	"strconv"
 	"time"
 
 	"github.com/ecluse-gate/ecluse/internal/registry"
@@ -19,9 +22,29 @@ type ArtifactRequest struct {
 	Method string
 	Name   string
 	File   string
+	// Companion asks for the file's companion instead (PEP 658); the file's verdict decides for both.
+	Companion bool
 	// Authorization is the caller's credential; only the private upstream sees it.
 	Authorization string
 }
+
+func (r ArtifactRequest) kind() upstream.Kind {
+	if r.Companion {
+		return upstream.Companion
+	}
+	return upstream.Artifact
+}
+
+// what is the file as people call it.
+func (r ArtifactRequest) what() string {
+	if r.Companion {
+		return r.File + companionSuffix
+	}
+	return r.File
+}
+
+// companionSuffix makes a file's address its companion's (PEP 658).
+const companionSuffix = ".metadata"
 
 // Artifact is an answer for a file: the file, or a throttled answer that is handed on (R50). The caller closes Body; a Read that
 // fails means that the client must not take what it got for the whole file.
@@ -37,21 +60,21 @@ type Artifact struct {
 func (g *Gate) Artifact(ctx context.Context, r ArtifactRequest) (*Artifact, error) {
 	a, err := g.artifact(ctx, r)
 	if err == nil && a.Relayed {
-		g.Metrics.Decision(g.Ecosystem.Name, "artifact", "unavailable")
+		g.Metrics.Decision(g.Ecosystem.Name, string(r.kind()), "unavailable")
 		return a, nil
 	}
-	g.countDecision("artifact", "artifact", err)
+	g.countDecision(string(r.kind()), string(r.kind()), err)
 	return a, err
 }
 
 func (g *Gate) artifact(ctx context.Context, r ArtifactRequest) (*Artifact, error) {
-	version, ok := g.Ecosystem.VersionOfFile(r.Name, r.File)
+	key, ok := g.Ecosystem.KeyOfFile(r.Name, r.File)
 	if !ok {
-		return nil, &NotFound{What: r.File}
+		return nil, &NotFound{What: r.what()}
 	}
 	var failed *Unavailable
 	if g.Private != nil {
-		a, err := g.privateArtifact(ctx, r, version)
+		a, err := g.privateArtifact(ctx, r, key)
 		if wait, ok := errors.AsType[*Unavailable](err); ok && g.DegradePrivate {
 			failed, err = wait, nil
 		} else if ok && !g.firstParty(r.Name) {
@@ -65,9 +88,9 @@ func (g *Gate) artifact(ctx context.Context, r ArtifactRequest) (*Artifact, erro
 		if failed != nil {
 			return nil, failed
 		}
-		return nil, &NotFound{What: r.File}
+		return nil, &NotFound{What: r.what()}
 	}
-	facts, err := g.version(ctx, r.Name, version)
+	facts, err := g.version(ctx, r.Name, key)
 	if err != nil {
 		return nil, err
 	}
@@ -77,12 +100,12 @@ func (g *Gate) artifact(ctx context.Context, r ArtifactRequest) (*Artifact, erro
 	return g.publicArtifact(ctx, r, facts)
 }
 
-// version gives the facts of one public version: from a current document, from the selected-version cache, or from a new read of the
-// listing, in this order (R47, C12).
-func (g *Gate) version(ctx context.Context, name, version string) (registry.Version, error) {
-	key, maxAge := versionKey{name, version}, g.TTL
+// version gives the facts of one public entry: from a current document, from the selected-version cache, or from a new read of the
+// listing, in this order (R47, C12, C44).
+func (g *Gate) version(ctx context.Context, name, entryKey string) (registry.Version, error) {
+	key, maxAge := versionKey{name, entryKey}, g.TTL
 	if kept, ok := g.documents.Get(name); ok && time.Since(kept.checked) < g.TTL {
-		if i := kept.doc.Lookup(version); i >= 0 {
+		if i := kept.doc.Lookup(entryKey); i >= 0 {
 			return g.selected(key, kept.doc.Versions()[i]), nil
 		}
 		maxAge = min(missTTL, g.TTL) // it may just have been published: an absence is believed only when it is news
@@ -94,54 +117,106 @@ func (g *Gate) version(ctx context.Context, name, version string) (registry.Vers
 		return registry.Version{}, err
 	}
 	if got.entry != nil {
-		if i := got.entry.doc.Lookup(version); i >= 0 {
+		if i := got.entry.doc.Lookup(entryKey); i >= 0 {
 			return g.selected(key, got.entry.doc.Versions()[i]), nil
 		}
 	}
 	g.versions.Delete(key)
-	return registry.Version{}, &NotFound{What: name + "@" + version}
+	return registry.Version{}, &NotFound{What: name + " " + entryKey}
 }
 
 func (g *Gate) selected(key versionKey, v registry.Version) registry.Version {
-	g.versions.Put(key, versionFacts{v, time.Now()}, int64(len(key.name)+len(key.version))+512)
+	g.versions.Put(key, versionFacts{v, time.Now()}, int64(len(key.name)+len(key.key))+512)
 	return v
 }
 
-func (g *Gate) publicArtifact(ctx context.Context, r ArtifactRequest, v registry.Version) (*Artifact, error) {
-	if len(v.Artifacts) == 0 {
-		return nil, &NotFound{What: r.File}
+// place is where a file or its companion lies, and what it must hash to.
+type place struct {
+	upstream *upstream.Public
+	url      *url.URL
+	digests  []registry.Digest
+}
+
+// locate finds the place of a public file. An address of another host is never asked; where the protocol has a convention, the
+// upstream itself is asked at the conventional place instead, since mirrors list other hosts' addresses.
+func (g *Gate) locate(r ArtifactRequest, v registry.Version) (place, error) {
+	if len(v.Artifacts) == 0 || r.Companion && v.Artifacts[0].Companion == nil {
+		return place{}, &NotFound{What: r.what()}
 	}
 	file := v.Artifacts[0]
-	u, ok := g.Public.Owned(file.URL)
-	if !ok { // a mirror may list another host's addresses; only this upstream is asked
+	p := place{digests: file.Digests}
+	var ok bool
+	if p.upstream, p.url, ok = g.owner(file.URL); !ok {
+		if g.Ecosystem.ArtifactPath == nil {
+			return place{}, &NotFound{What: r.what()}
+		}
 		var err error
-		if u, err = g.Public.Under(g.Ecosystem.ArtifactPath(r.Name, r.File)); err != nil {
-			return nil, err
+		p.upstream = g.Public
+		if p.url, err = g.Public.Under(g.Ecosystem.ArtifactPath(r.Name, r.File)); err != nil {
+			return place{}, err
 		}
 	}
-	resp, err := g.Public.Do(ctx, upstream.Request{Method: r.Method, URL: u, Kind: upstream.Artifact})
+	if r.Companion {
+		p.url, p.digests = companionOf(p.url), file.Companion.Digests
+	}
+	return p, nil
+}
+
+// companionOf is the address of a file's companion.
+func companionOf(file *url.URL) *url.URL {
+	u := *file
+	u.Path += companionSuffix
+	if u.RawPath != "" {
+		u.RawPath += companionSuffix
+	}
+	u.Fragment, u.RawFragment = "", ""
+	return &u
+}
+
+func (g *Gate) publicArtifact(ctx context.Context, r ArtifactRequest, v registry.Version) (*Artifact, error) {
+	p, err := g.locate(r, v)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := p.upstream.Do(ctx, upstream.Request{Method: r.Method, URL: p.url, Kind: r.kind()})
 	if err != nil {
 		return nil, fromPublic(err)
 	}
 	if s := resp.StatusCode; s == http.StatusOK {
-		body := io.ReadCloser(resp.Body)
-		if r.Method == http.MethodGet {
-			body = verify(body, file.Digests)
-		}
-		return committed(&Artifact{Status: s, Header: artifactHeader(resp.Response), Body: body}, r.Method)
+		return g.publicFile(r, resp, p)
 	} else if resp.Throttled || s == http.StatusServiceUnavailable {
-		g.Metrics.RelayAnomaly(g.Ecosystem.Name, "artifact", relayReason(resp))
+		g.Metrics.RelayAnomaly(g.Ecosystem.Name, string(r.kind()), relayReason(resp))
 		return &Artifact{
 			Status: s, Header: relayHeader(resp.Header), Relayed: true, Throttled: resp.Throttled,
 			Body: limitedBody{io.LimitReader(resp.Body, maxRefusal), resp.Body},
 		}, nil
 	}
 	defer resp.Body.Close()
-	g.Metrics.RelayAnomaly(g.Ecosystem.Name, "artifact", "status")
+	g.Metrics.RelayAnomaly(g.Ecosystem.Name, string(r.kind()), "status")
 	if resp.StatusCode == http.StatusNotFound {
-		return nil, &NotFound{What: r.File}
+		return nil, &NotFound{What: r.what()}
 	}
 	return nil, &BadUpstream{Reason: fmt.Sprintf("the public registry answered %d to a file", resp.StatusCode)}
+}
+
+// publicFile is a public file on its way to a client, hashed as it passes. A companion is text that an upstream may pack although it was
+// not asked to; it is small, so it is unpacked and checked before anything is sent.
+func (g *Gate) publicFile(r ArtifactRequest, resp *upstream.Response, p place) (*Artifact, error) {
+	a := &Artifact{Status: resp.StatusCode, Header: artifactHeader(resp.Response), Body: resp.Body}
+	if r.Method != http.MethodGet {
+		return a, nil
+	}
+	if r.Companion {
+		body, err := upstream.ReadBody(resp.Response, maxCompanion)
+		_ = resp.Body.Close()
+		if err != nil {
+			return nil, fromPublic(err)
+		}
+		a.Body = io.NopCloser(bytes.NewReader(body))
+		a.Header.Set("Content-Length", strconv.Itoa(len(body)))
+	}
+	a.Body = verify(a.Body, p.digests)
+	return committed(a, r.Method)
 }
 
 func relayReason(resp *upstream.Response) string {

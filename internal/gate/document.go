@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
+	"net/url"
 	"time"
 
+	"github.com/ecluse-gate/ecluse/internal/obs"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 	"github.com/ecluse-gate/ecluse/internal/upstream"
 )
@@ -18,7 +21,8 @@ type entry struct {
 	fetched time.Time // when the body was read
 	checked time.Time // when an upstream last confirmed it
 
-	renderings *renderings // shared by entries of the same document
+	elsewhere  map[int]bool // entries whose file lies on a host that is not asked
+	renderings *renderings  // shared by entries of the same document
 }
 
 // fetched is the outcome of one public listing read.
@@ -92,13 +96,14 @@ func (g *Gate) read(resp *upstream.Response, name string) (fetched, error) {
 	if err != nil {
 		return fetched{}, fromPublic(err)
 	}
-	doc, err := g.Ecosystem.Scan(g.pkg(name), body)
+	doc, err := g.Ecosystem.Scan(g.pkg(name), source(resp.Response, body))
 	if err != nil {
 		return fetched{}, fromPublic(err)
 	}
 	now := time.Now()
 	e := &entry{doc: doc, etag: resp.Header.Get("ETag"), fetched: now, checked: now, renderings: &renderings{}}
-	if n := doc.Dropped(); n > 0 {
+	e.elsewhere = g.unreachable(name, doc)
+	if n := doc.Dropped() + len(e.elsewhere); n > 0 {
 		g.Metrics.Dropped(g.Ecosystem.Name, n)
 	}
 	g.keep(name, e)
@@ -107,4 +112,50 @@ func (g *Gate) read(resp *upstream.Response, name string) (fetched, error) {
 
 func (g *Gate) keep(name string, e *entry) {
 	g.documents.Put(name, e, e.doc.Cost()+int64(len(name))+256+e.renderings.cost())
+}
+
+// source is an answer as an ecosystem reads it.
+func source(resp *http.Response, body []byte) registry.Source {
+	src := registry.Source{Body: body, ContentType: resp.Header.Get("Content-Type")}
+	if resp.Request != nil {
+		src.URL = resp.Request.URL
+	}
+	return src
+}
+
+// unreachable finds the entries whose files lie on hosts that are not configured, where only links count, and says so once for the
+// document.
+func (g *Gate) unreachable(name string, doc registry.Document) map[int]bool {
+	if g.Ecosystem.ArtifactPath != nil {
+		return nil
+	}
+	var out map[int]bool
+	example := ""
+	for i, v := range doc.Versions() {
+		if len(v.Artifacts) > 0 {
+			if _, _, ok := g.owner(v.Artifacts[0].URL); ok {
+				continue
+			}
+			example = v.Artifacts[0].File
+		}
+		if out == nil {
+			out = map[int]bool{}
+		}
+		out[i] = true
+	}
+	if len(out) > 0 {
+		g.Logger.Warn("files on hosts that are not configured are not served", obs.Ecosystem(g.Ecosystem.Name), obs.Package(name),
+			slog.Int("count", len(out)), slog.String("example", example))
+	}
+	return out
+}
+
+// owner finds the upstream that may be asked for an address.
+func (g *Gate) owner(address string) (*upstream.Public, *url.URL, bool) {
+	for _, f := range g.Files {
+		if u, ok := f.Owned(address); ok {
+			return f, u, true
+		}
+	}
+	return nil, nil, false
 }

@@ -17,8 +17,9 @@ import (
 
 // Bounds of foreign input.
 const (
-	maxDocument = 64 << 20 // a listing, unpacked; the largest real packuments have about 40 MB
-	maxRefusal  = 1 << 20  // a relayed refusal's body
+	maxDocument  = 64 << 20 // a listing, unpacked; the largest real packuments have about 40 MB
+	maxRefusal   = 1 << 20  // a relayed refusal's body
+	maxCompanion = 16 << 20 // a companion, unpacked
 )
 
 // Times that have no configuration key.
@@ -38,16 +39,19 @@ type Ecosystem struct {
 	Name string
 	// ListingAccept is sent upstream for a listing.
 	ListingAccept string
-	// ListingPath and ArtifactPath are the escaped conventional paths below an upstream's base.
-	ListingPath  func(name string) string
+	// ListingPath is the escaped path of a listing below an upstream's base.
+	ListingPath func(name string) string
+	// ArtifactPath is the conventional path of a file below a base, for listings that name none or another host's; nil where the
+	// protocol has no convention and only links count.
 	ArtifactPath func(name, file string) string
-	// VersionOfFile tells which version a file belongs to.
-	VersionOfFile func(name, file string) (version string, ok bool)
+	// KeyOfFile gives the key of the document's entry that a file belongs to (registry.Document.Lookup).
+	KeyOfFile func(name, file string) (key string, ok bool)
 	// Scan reads a document; its errors wrap registry.ErrMalformed or registry.ErrTooLarge.
-	Scan func(registry.Package, []byte) (registry.Document, error)
+	Scan func(registry.Package, registry.Source) (registry.Document, error)
 	// Render splices a listing.
 	Render func(registry.View) (registry.Rendering, error)
-	// RenderVersion renders one version of a view, by number or dist-tag; false says that the view does not hold it.
+	// RenderVersion renders one version of a view, by number or dist-tag; false says that the view does not hold it. Nil where the
+	// protocol has no such document.
 	RenderVersion func(v registry.View, selector string) (registry.Rendering, bool, error)
 }
 
@@ -55,7 +59,9 @@ type Ecosystem struct {
 type Options struct {
 	Ecosystem Ecosystem
 	Public    *upstream.Public
-	Private   *upstream.Private // nil: there is none
+	// Files are the public upstreams that hold files; links to any other host are not served. Empty means Public alone.
+	Files   []*upstream.Public
+	Private *upstream.Private // nil: there is none
 	// DegradePrivate serves what resolved when the private upstream fails, instead of refusing (R93).
 	DegradePrivate bool
 	// FirstParty names packages that resolve privately only.
@@ -79,7 +85,8 @@ type Gate struct {
 	versions  *cache.Store[versionKey, versionFacts]
 }
 
-type versionKey struct{ name, version string }
+// versionKey names one entry of a document by its package and its key there.
+type versionKey struct{ name, key string }
 
 type versionFacts struct {
 	version registry.Version
@@ -88,6 +95,9 @@ type versionFacts struct {
 
 // New returns a gate that has fetched nothing yet.
 func New(o Options) *Gate {
+	if len(o.Files) == 0 {
+		o.Files = []*upstream.Public{o.Public}
+	}
 	g := &Gate{
 		Options:   o,
 		documents: cache.NewStore[string, *entry](o.MaxBytes),

@@ -195,10 +195,13 @@ type admission struct {
 }
 
 // admit runs the rules over a whole document. It is the one admission for listings; admitVersion is the same for one version.
-func (g *Gate) admit(now time.Time, set *policy.Set, name string, doc registry.Document) admission {
-	versions := doc.Versions()
+func (g *Gate) admit(now time.Time, set *policy.Set, name string, e *entry) admission {
+	versions := e.doc.Versions()
 	a := admission{keep: make([]bool, len(versions))}
 	for i := range versions {
+		if e.elsewhere[i] {
+			continue
+		}
 		ok, rule, at := set.Admits(now, policy.Subject{Package: g.pkg(name), Version: versions[i]})
 		a.keep[i] = ok
 		if ok {
@@ -214,10 +217,10 @@ func (g *Gate) admit(now time.Time, set *policy.Set, name string, doc registry.D
 }
 
 // deniedListing explains a listing with nothing to serve by the version that will be admitted first, or else by the last one.
-func (g *Gate) deniedListing(now time.Time, set *policy.Set, name string, doc registry.Document) error {
-	versions := doc.Versions()
-	if len(versions) == 0 {
-		if doc.Dropped() > 0 {
+func (g *Gate) deniedListing(now time.Time, set *policy.Set, name string, e *entry) error {
+	versions := e.doc.Versions()
+	if len(versions) == len(e.elsewhere) {
+		if e.doc.Dropped()+len(e.elsewhere) > 0 {
 			return &BadUpstream{Reason: "the public registry's document holds no usable version"}
 		}
 		return &NotFound{What: "any version of " + name}
@@ -225,9 +228,12 @@ func (g *Gate) deniedListing(now time.Time, set *policy.Set, name string, doc re
 	var best policy.Verdict
 	what := name
 	for i, v := range versions {
+		if e.elsewhere[i] {
+			continue
+		}
 		verdict := set.Evaluate(now, policy.Subject{Package: g.pkg(name), Version: v})
 		sooner := !verdict.AdmittedAt.IsZero() && (best.AdmittedAt.IsZero() || verdict.AdmittedAt.Before(best.AdmittedAt))
-		if sooner || best.AdmittedAt.IsZero() && i == len(versions)-1 {
+		if sooner || best.AdmittedAt.IsZero() {
 			best, what = verdict, name+"@"+v.Version
 		}
 	}

@@ -33,7 +33,7 @@ func (g *Gate) privateDocument(ctx context.Context, name, authorization string) 
 	if err != nil {
 		return nil, fromPrivate(err)
 	}
-	doc, err := g.Ecosystem.Scan(g.pkg(name), body)
+	doc, err := g.Ecosystem.Scan(g.pkg(name), source(resp, body))
 	if err != nil {
 		return nil, fromPrivate(err)
 	}
@@ -68,35 +68,43 @@ func fromPrivate(err error) error {
 	return err
 }
 
-// privateArtifact looks for a file in the private upstream: at its conventional place, and where that has none, at the place that the
-// private listing names for the version. Nil without an error is an absence.
-func (g *Gate) privateArtifact(ctx context.Context, r ArtifactRequest, version string) (*Artifact, error) {
-	u, err := g.Private.Under(g.Ecosystem.ArtifactPath(r.Name, r.File))
-	if err != nil {
-		return nil, err
-	}
-	a, err := g.fetchPrivate(ctx, upstream.Request{Method: r.Method, URL: u, Kind: upstream.Artifact}, r.Authorization)
-	if a != nil || err != nil {
-		return a, err
+// privateArtifact looks for a file in the private upstream: at its conventional place, where the protocol has one, and where that is
+// empty, at the place that the private listing names. Nil without an error is an absence.
+func (g *Gate) privateArtifact(ctx context.Context, r ArtifactRequest, key string) (*Artifact, error) {
+	asked := ""
+	if g.Ecosystem.ArtifactPath != nil {
+		u, err := g.Private.Under(g.Ecosystem.ArtifactPath(r.Name, r.File))
+		if err != nil {
+			return nil, err
+		}
+		asked = u.String()
+		a, err := g.fetchPrivate(ctx, upstream.Request{Method: r.Method, URL: u, Kind: r.kind()}, r.Authorization)
+		if a != nil || err != nil {
+			return a, err
+		}
 	}
 	doc, err := g.privateDocument(ctx, r.Name, r.Authorization)
 	if doc == nil || err != nil {
 		return nil, err
 	}
-	i := doc.Lookup(version)
+	i := doc.Lookup(key)
 	if i < 0 || len(doc.Versions()[i].Artifacts) == 0 {
 		return nil, nil
 	}
-	elsewhere, ok := g.Private.Owned(doc.Versions()[i].Artifacts[0].URL)
+	// From here on the file is private: a public one of the same name must not stand in for it.
+	u, ok := g.Private.Owned(doc.Versions()[i].Artifacts[0].URL)
 	if !ok {
 		return nil, &BadUpstream{Reason: "the private registry names a file at another host, which is not asked"}
 	}
-	if elsewhere.String() == u.String() {
-		return nil, &NotFound{What: r.File} // listed there and missing there: the public copy must not stand in for it
+	if r.Companion {
+		u = companionOf(u)
 	}
-	a, err = g.fetchPrivate(ctx, upstream.Request{Method: r.Method, URL: elsewhere, Kind: upstream.Artifact}, r.Authorization)
+	var a *Artifact
+	if u.String() != asked {
+		a, err = g.fetchPrivate(ctx, upstream.Request{Method: r.Method, URL: u, Kind: r.kind()}, r.Authorization)
+	}
 	if a == nil && err == nil {
-		return nil, &NotFound{What: r.File}
+		return nil, &NotFound{What: r.what()}
 	}
 	return a, err
 }

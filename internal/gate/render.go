@@ -100,9 +100,9 @@ func (g *Gate) renderPublic(r ListingRequest, e *entry) (*Rendered, error) {
 	if k, ok := rs.forms[key]; ok && k.policy == set && (k.until.IsZero() || now.Before(k.until)) {
 		return k.rendered, nil
 	}
-	a := g.admit(now, set, r.Name, e.doc)
+	a := g.admit(now, set, r.Name, e)
 	if a.count == 0 {
-		return nil, g.deniedListing(now, set, r.Name, e.doc)
+		return nil, g.deniedListing(now, set, r.Name, e)
 	}
 	out, err := g.Ecosystem.Render(g.view(r, []registry.Part{{Document: e.doc, Keep: a.keep}}))
 	if err != nil {
@@ -153,7 +153,7 @@ func (g *Gate) parts(now time.Time, set *policy.Set, name string, res resolved) 
 		count = len(keep)
 	}
 	if res.public != nil {
-		a := g.admit(now, set, name, res.public.doc)
+		a := g.admit(now, set, name, res.public)
 		parts = append(parts, registry.Part{Document: res.public.doc, Keep: a.keep})
 		count += a.count
 	}
@@ -161,7 +161,7 @@ func (g *Gate) parts(now time.Time, set *policy.Set, name string, res resolved) 
 	case count > 0:
 		return parts, nil
 	case res.public != nil:
-		return nil, g.deniedListing(now, set, name, res.public.doc)
+		return nil, g.deniedListing(now, set, name, res.public)
 	case res.private.Dropped() > 0:
 		return nil, &BadUpstream{Reason: "the private registry's document holds no usable version"}
 	}

@@ -16,8 +16,8 @@ func npmEcosystem() gate.Ecosystem {
 		ListingAccept: "application/json",
 		ListingPath:   npm.ListingPath,
 		ArtifactPath:  npm.ArtifactPath,
-		VersionOfFile: npm.VersionOfFile,
-		Scan:          npm.Scan,
+		KeyOfFile:     npm.VersionOfFile,
+		Scan:          func(p registry.Package, src registry.Source) (registry.Document, error) { return npm.Scan(p, src.Body) },
 		Render:        npm.Render,
 		RenderVersion: renderNPMVersion,
 	}
