@@ -8,7 +8,7 @@ import (
 // faults checks the entries against each other: numbering, chain, and every reference from one to another (S113, S115).
 func (r *Record) faults() []*Error {
 	var all []*Error
-	for _, check := range []func() []*Error{r.numbering, r.chain, r.attempts, r.closings, r.nonces, r.marker} {
+	for _, check := range []func() []*Error{r.numbering, r.chain, r.attempts, r.closings, r.nonces, r.markerFaults} {
 		all = append(all, check()...)
 	}
 	return all
@@ -163,8 +163,8 @@ func (r *Record) shares(f Facts, e Event) bool {
 	return ok && same(own.Nonce, e.Nonce)
 }
 
-// marker checks a leftover marker against the restriction that finishes it.
-func (r *Record) marker() []*Error {
+// markerFaults checks a leftover marker against the restriction that finishes it.
+func (r *Record) markerFaults() []*Error {
 	if r.pending == nil {
 		return nil
 	}

@@ -48,9 +48,14 @@ func refuse(path, format string, args ...any) error {
 // valid UTF-8, no duplicate member, no number that a double cannot hold, nothing after the object; no unknown member, none in another
 // spelling of upper and lower case, no null where v has no room for it. Every error is a [*DecodeError].
 func Decode(data []byte, v any) error {
-	if err := check(data); err != nil {
+	if _, err := check(data); err != nil {
 		return err
 	}
+	return fill(data, v)
+}
+
+// fill is the part of Decode that depends on the target.
+func fill(data []byte, v any) error {
 	if err := closed("", data, reflect.TypeOf(v)); err != nil {
 		return err
 	}
@@ -67,21 +72,29 @@ func Decode(data []byte, v any) error {
 
 // DecodeExact is [Decode] for records that only this program writes: every member of v must be there, as this program would write it.
 func DecodeExact(data []byte, v any) error {
-	if err := Decode(data, v); err != nil {
+	got, err := check(data)
+	if err != nil {
+		return err
+	}
+	return fillExact(got, v)
+}
+
+// fillExact fills v from a canonical form. What v is written as must be that form again: this alone rules out members that are unknown,
+// missing, null or spelled otherwise, so the strict reading is only done to say what is wrong.
+func fillExact(got []byte, v any) error {
+	if json.Unmarshal(got, v) == nil {
+		if want, err := Canonical(v); err != nil || bytes.Equal(got, want) {
+			return err
+		}
+	}
+	if err := fill(got, v); err != nil {
 		return err
 	}
 	want, err := Canonical(v)
 	if err != nil {
 		return err
 	}
-	got, err := jcs.Transform(data)
-	if err != nil {
-		return refuse("", "%v", err)
-	}
-	if !bytes.Equal(got, want) {
-		return refuse(missing(got, want), "a member is missing or is not written as this program writes it")
-	}
-	return nil
+	return refuse(missing(got, want), "a member is missing or is not written as this program writes it")
 }
 
 // missing names the first member of want that got lacks, for the error text only.
@@ -145,34 +158,35 @@ func IsDigest(s string) bool {
 
 func isHex(s string, n int) bool { return len(s) == n && strings.Trim(s, "0123456789abcdef") == "" }
 
-// check is the part of Decode that does not depend on the target.
-func check(data []byte) error {
+// check is the part of Decode that does not depend on the target. It gives the canonical form.
+func check(data []byte) ([]byte, error) {
 	if len(data) > MaxBytes {
-		return refuse("", "has more than %d bytes", MaxBytes)
+		return nil, refuse("", "has more than %d bytes", MaxBytes)
 	}
 	if !utf8.Valid(data) {
-		return refuse("", "is not valid UTF-8")
+		return nil, refuse("", "is not valid UTF-8")
 	}
 	if !bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("{")) {
-		return refuse("", "must be a JSON object")
+		return nil, refuse("", "must be a JSON object")
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
 	w := walker{d: d}
 	if err := w.value("", 1); err != nil {
 		if _, ok := errors.AsType[*DecodeError](err); ok {
-			return err
+			return nil, err
 		}
-		return refuse("", "is not JSON: %v", err)
+		return nil, refuse("", "is not JSON: %v", err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return refuse("", "has something after its end")
+		return nil, refuse("", "has something after its end")
 	}
 	// The token reader is lenient here and there, and it repairs lone surrogates; the canonical form accepts neither.
-	if _, err := jcs.Transform(data); err != nil {
-		return refuse("", "is not strict JSON")
+	canonical, err := jcs.Transform(data)
+	if err != nil {
+		return nil, refuse("", "is not strict JSON")
 	}
-	return nil
+	return canonical, nil
 }
 
 // walker counts and checks values one token at a time.

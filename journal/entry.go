@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -19,7 +20,7 @@ type Entry struct {
 }
 
 // Decode reads the payload into v with [DecodeExact].
-func (e Entry) Decode(v any) error { return DecodeExact(e.Payload, v) }
+func (e Entry) Decode(v any) error { return fillExact(e.Payload, v) }
 
 // wrapper is the outside of every file (spec section 14).
 type wrapper struct {
@@ -36,7 +37,7 @@ func (l *Layout) seal(name string, payload any) (Entry, []byte, error) {
 		return Entry{}, nil, l.foreign(name, err)
 	}
 	e := Entry{Name: name, Number: -1, Payload: canonical, Digest: DigestBytes(canonical)}
-	data, err := Canonical(wrapper{SchemaVersion, l.Kind, canonical, e.Digest})
+	data, err := l.wrap(e)
 	if err != nil {
 		return Entry{}, nil, l.foreign(name, err)
 	}
@@ -49,8 +50,19 @@ func (l *Layout) seal(name string, payload any) (Entry, []byte, error) {
 
 // unseal reads the bytes of a file.
 func (l *Layout) unseal(name string, data []byte) (Entry, error) {
+	canonical, err := check(data)
+	if err != nil {
+		return Entry{}, l.foreign(name, err)
+	}
+	// Read from the canonical form, so that the payload comes out canonical too. The strict reading is only done to say what is wrong.
 	var w wrapper
-	if err := DecodeExact(data, &w); err != nil {
+	_ = json.Unmarshal(canonical, &w)
+	e := Entry{Name: name, Number: -1, Payload: w.Payload, Digest: DigestBytes(w.Payload)}
+	if want, err := l.wrap(e); err == nil && bytes.Equal(canonical, want) && len(w.Payload) > 0 && w.Payload[0] == '{' {
+		return e, nil
+	}
+	w = wrapper{}
+	if err := fill(canonical, &w); err != nil {
 		return Entry{}, l.foreign(name, err)
 	}
 	switch {
@@ -61,15 +73,17 @@ func (l *Layout) unseal(name string, data []byte) (Entry, error) {
 	case len(w.Payload) == 0 || w.Payload[0] != '{':
 		return Entry{}, l.fault(CodeInvalid, name, "payload", "must be an object")
 	}
-	canonical, err := Canonical(w.Payload)
+	return Entry{}, l.fault(CodeInvalid, name, "integrity", "is not the digest of the payload")
+}
+
+// wrap is the canonical form of an entry's file, put together from its parts: the member names are in order.
+func (l *Layout) wrap(e Entry) ([]byte, error) {
+	kind, err := Canonical(l.Kind)
 	if err != nil {
-		return Entry{}, l.foreign(name, err)
+		return nil, err
 	}
-	e := Entry{Name: name, Number: -1, Payload: canonical, Digest: DigestBytes(canonical)}
-	if w.Integrity != e.Digest {
-		return Entry{}, l.fault(CodeInvalid, name, "integrity", "is not the digest of the payload")
-	}
-	return e, nil
+	return slices.Concat([]byte(`{"integrity":"`+e.Digest+`","kind":`), kind, []byte(`,"payload":`), e.Payload,
+		[]byte(`,"schema_version":"`+SchemaVersion+`"}`)), nil
 }
 
 // Record is what a journal holds: a verified view in memory. The Record of a [Journal] grows with it; that of [Read] stays as it is.
@@ -80,6 +94,7 @@ type Record struct {
 	facts    map[string]Facts
 	events   []Event
 	pending  *PendingRequest
+	marker   []byte // the file that pending was read from
 	warnings []string
 }
 

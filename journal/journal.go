@@ -111,7 +111,7 @@ func (j *Journal) tidy() error {
 	if j.record.pending == nil || j.record.Pending() != nil {
 		return nil
 	}
-	if err := j.unmark(*j.record.pending); err != nil {
+	if err := j.unmark(); err != nil {
 		return err
 	}
 	j.record.warnings = append(j.record.warnings, "the marker of a finished request was still there and has been removed")
@@ -120,6 +120,9 @@ func (j *Journal) tidy() error {
 
 // Close gives the lock back.
 func (j *Journal) Close() error { return j.dir.Close() }
+
+// Dir is the path of the folder.
+func (j *Journal) Dir() string { return j.dir.Path() }
 
 // Record is the verified view, which grows with every write.
 func (j *Journal) Record() *Record { return j.record }
@@ -167,6 +170,9 @@ func (j *Journal) write(name string, payload any) (Entry, error) {
 	}
 	if err := j.dir.Publish(name, data); err != nil {
 		return Entry{}, j.latch(err)
+	}
+	if name == PendingName {
+		next.marker = data
 	}
 	*j.record = *next
 	return e, nil
@@ -265,17 +271,13 @@ func (x *Exchange) backoff(r Restriction) Backoff {
 
 // Done removes the marker: the exchange is over, and what had to be recorded about it is recorded. The marker is removed only while it
 // holds what Begin wrote. A failure is latched.
-func (x *Exchange) Done() error { return x.j.unmark(x.marker) }
+func (x *Exchange) Done() error { return x.j.unmark() }
 
-func (j *Journal) unmark(p PendingRequest) error {
-	_, data, err := j.layout.seal(PendingName, p)
-	if err != nil {
+func (j *Journal) unmark() error {
+	if err := j.dir.Remove(PendingName, j.record.marker); err != nil {
 		return j.latch(err)
 	}
-	if err := j.dir.Remove(PendingName, data); err != nil {
-		return j.latch(err)
-	}
-	j.record.pending = nil
+	j.record.pending, j.record.marker = nil, nil
 	return nil
 }
 

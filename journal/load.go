@@ -78,20 +78,23 @@ func (ld *loader) found(names []string) {
 	if !slices.Contains(names, name) {
 		return
 	}
-	e, err := ld.open(name)
-	if err == nil {
-		err = ld.l.place(ld.r, e)
-	}
-	ld.add(err)
+	ld.add(ld.read(name))
 }
 
-// open reads and unseals one file.
-func (ld *loader) open(name string) (Entry, error) {
+// read reads, unseals and places one file.
+func (ld *loader) read(name string) error {
 	data, err := ld.from.Read(name, MaxBytes)
 	if err != nil {
-		return Entry{}, ld.l.foreign(name, err)
+		return ld.l.foreign(name, err)
 	}
-	return ld.l.unseal(name, data)
+	e, err := ld.l.unseal(name, data)
+	if err != nil {
+		return err
+	}
+	if name == PendingName {
+		ld.r.marker = data
+	}
+	return ld.l.place(ld.r, e)
 }
 
 func (ld *loader) file(name string) {
@@ -99,11 +102,7 @@ func (ld *loader) file(name string) {
 		ld.add(ld.l.fault(CodeInvalid, name, "", "is no file of this journal"))
 		return
 	}
-	e, err := ld.open(name)
-	if err == nil {
-		err = ld.l.place(ld.r, e)
-	}
-	ld.add(err)
+	ld.add(ld.read(name))
 }
 
 // place checks one entry by itself and puts it into the record. It changes the record only if the entry is sound.
