@@ -47,7 +47,7 @@ func TestRefusedAuthorities(t *testing.T) {
 	for _, s := range []string{
 		"", "https://", "https:///path", ":443", "host:", "https://host:/", "host:0", "host:0443", "host:00", "host:65536", "host:99999999999999999999", "host:+1", "host:-1", "host:4 4", "host:４４３", "host:http",
 		"127.0.0.01", "0127.0.0.1", "127.1", "127.0.0.1.", "0x7f.0.0.1", "0x7f000001", "2130706433", "256.0.0.1", "1.2.3.4.5", "[::ffff:127.0.0.01]",
-		"[::1", "[::1]443", "[::1]:", "[]", "[127.0.0.1]", "[host]", "::1::", "1:2:3", "a..b", ".a", "a..", ".", "..", "a b", "a\tb", "a\nb", "a%62", "münchen.example", "a,b", "a\x00", "host\\other", "https://a@", "a.example/?u=https://b.example", "user@a.example://b", strings.Repeat("a", 300),
+		"[::1", "[::1]443", "[::1]:", "[]", "[127.0.0.1]", "[host]", "::1::", "1:2:3", "a..b", ".a", "a..", ".", "..", "a b", "a\tb", "a\nb", "a%62", "münchen.example", "a,b", "a\x00", "host\\x", "https://a@", "a.example/?u=https://b.example", "user@a.example://b", strings.Repeat("a", 300),
 	} {
 		if a, err := cooldown.ParseAuthority(s, 443); err == nil {
 			t.Errorf("%.40q: %v, want an error", s, a)

@@ -102,6 +102,7 @@ func (k TransitionKind) String() string {
 		return "extended"
 	case TransitionRecovered:
 		return "recovered"
+	case TransitionNone:
 	}
 	return "none"
 }

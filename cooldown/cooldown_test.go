@@ -363,3 +363,22 @@ func TestNames(t *testing.T) {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
+
+// R18 R23: without a given source the system's is used, and its draws keep to the same bounds and differ.
+func TestDefaultSource(t *testing.T) {
+	table, a, now := cooldown.New(cooldown.Options{}), mustParse(t, "a.example"), time.Now()
+	seen := map[time.Duration]bool{}
+	p := ask(t, table, now, a)
+	for range 40 {
+		tr := p.Finish(now, 429, retryafter.Report{})
+		if tr.Delay < cooldown.Fallback || tr.Delay > tr.Ceiling {
+			t.Fatalf("%+v", tr)
+		}
+		seen[tr.Delay] = true
+		now = now.Add(tr.Delay)
+		p = ask(t, table, now, a)
+	}
+	if len(seen) < 35 {
+		t.Errorf("40 draws gave %d delays", len(seen))
+	}
+}

@@ -88,6 +88,7 @@ func (p Phase) String() string {
 		return "cooling"
 	case PhaseProbing:
 		return "probing"
+	case PhaseOpen:
 	}
 	return "open"
 }

@@ -2,8 +2,8 @@ package cooldown
 
 import (
 	"crypto/rand"
+	"encoding/binary"
 	"maps"
-	mathrand "math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,8 +11,8 @@ import (
 
 // Options of a Table. The zero value is ready for use.
 type Options struct {
-	// Rand returns a number from 0 up to, but not including, n, which is at least 1. It draws the fallback delays. Nil means
-	// math/rand/v2. It is called with a lock held and must not call the table.
+	// Rand returns a number from 0 up to, but not including, n, which is at least 1. It draws the fallback delays. Nil means the
+	// system's random source. It is called with a lock held and must not call the table.
 	Rand func(n int64) int64
 	// MaxAuthorities bounds the table; 0 means DefaultMaxAuthorities. At the bound, authorities that are open make room for new ones, then
 	// those whose deadline passed longest ago, by MaxDelay at least; while there are none, new authorities are refused.
@@ -71,7 +71,7 @@ func New(o Options) *Table {
 	}
 	random := o.Rand
 	if random == nil {
-		random = mathrand.Int64N
+		random = systemRand
 	}
 	t.draw = func(ceiling time.Duration) time.Duration {
 		span := int64(ceiling - Fallback)
@@ -82,6 +82,13 @@ func New(o Options) *Table {
 	}
 	t.view.Store(&map[Authority]*state{})
 	return t
+}
+
+// systemRand draws from the system's source. Its bias towards small numbers, one part in 2^24 at most, does not matter to a jitter.
+func systemRand(n int64) int64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
+	return int64(binary.NativeEndian.Uint64(b[:]) % uint64(n))
 }
 
 // Ask is whether a request may be sent to the authority now. It returns a permit, which must be settled, or a refusal, which says how

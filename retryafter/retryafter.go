@@ -32,6 +32,7 @@ func (k Kind) String() string {
 		return "seconds"
 	case KindDate:
 		return "date"
+	case KindInvalid:
 	}
 	return "invalid"
 }
@@ -59,6 +60,7 @@ func (f Form) String() string {
 		return "rfc850-date"
 	case FormAsctime:
 		return "asctime-date"
+	case FormNone:
 	}
 	return ""
 }
@@ -138,6 +140,7 @@ func (r Report) Delay() (time.Duration, bool) {
 		return time.Duration(r.Seconds) * time.Second, true
 	case KindDate:
 		return max(0, r.Date.Sub(r.Received)), true // Sub saturates
+	case KindMissing, KindInvalid:
 	}
 	return 0, false
 }

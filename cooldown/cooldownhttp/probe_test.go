@@ -224,7 +224,9 @@ func TestHangingProbe(t *testing.T) {
 				second := make(chan struct{})
 				go func() {
 					defer close(second)
-					g.get(registry, 200)
+					if response, err := g.client.Get(registry); err != nil || response.StatusCode != 200 {
+						t.Errorf("%v, want a 200", err)
+					}
 				}()
 				synctest.Wait()
 				g.refused(registry, time.Second, true)
@@ -253,7 +255,9 @@ func TestLateSuccess(t *testing.T) {
 		slow := make(chan struct{})
 		go func() {
 			defer close(slow)
-			g.get("https://registry.example/slow", 200)
+			if response, err := g.client.Get("https://registry.example/slow"); err != nil || response.StatusCode != 200 {
+				t.Errorf("%v, want a 200", err)
+			}
 		}()
 		synctest.Wait()
 		g.get(registry, 429)
@@ -270,7 +274,11 @@ func TestSeveralThrottledAtOnce(t *testing.T) {
 			return reply(r, 429, "60"), nil
 		})
 		for range 20 {
-			go g.get(registry, 429)
+			go func() {
+				if response, err := g.client.Get(registry); err != nil || response.StatusCode != 429 {
+					t.Errorf("%v, want a 429", err)
+				}
+			}()
 		}
 		time.Sleep(2 * time.Second)
 		g.refused(registry, 59*time.Second, false)

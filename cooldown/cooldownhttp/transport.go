@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -147,7 +148,7 @@ func retryAfter(response *http.Response, now time.Time) retryafter.Report {
 	values := response.Header.Values(name)
 	for key, more := range response.Header {
 		if key != name && strings.EqualFold(key, name) {
-			values = append(values[:len(values):len(values)], more...)
+			values = append(slices.Clip(values), more...)
 		}
 	}
 	return retryafter.Parse(values, now)
