@@ -113,9 +113,17 @@ func (l *loader) checkWhole() {
 			c.settings[i].Value = "http://" + c.Listen
 		}
 	}
-	if pub, priv := c.Mounts.NPM.Public, c.Mounts.NPM.Private; pub != nil && priv != nil && sameUpstream(pub, priv) {
-		v, _ := l.strongest(npmPrivate)
-		l.problems.add(npmPrivate, v, "is the same as %s: the callers' credentials would go to the public upstream", npmPublic)
+	for _, m := range []struct {
+		publicKey, privateKey string
+		public, private       *url.URL
+	}{
+		{npmPublic, npmPrivate, c.Mounts.NPM.Public, c.Mounts.NPM.Private},
+		{pypiPublic, pypiPrivate, c.Mounts.PyPI.Public, c.Mounts.PyPI.Private},
+	} {
+		if m.public != nil && m.private != nil && sameUpstream(m.public, m.private) {
+			v, _ := l.strongest(m.privateKey)
+			l.problems.add(m.privateKey, v, "is the same as %s: the callers' credentials would go to the public upstream", m.publicKey)
+		}
 	}
 	if !slices.ContainsFunc(c.Rules, func(r policy.Spec) bool { return r.Type != policy.DenyByIdentity }) {
 		c.warn("rules: no rule admits anything, so every public version will be refused")
@@ -154,7 +162,13 @@ type upstream struct {
 
 // upstreams are the registries that are configured.
 func (c *Config) upstreams() []upstream {
-	all := []upstream{{npmPublic, c.Mounts.NPM.Public}, {npmPrivate, c.Mounts.NPM.Private}}
+	all := []upstream{
+		{npmPublic, c.Mounts.NPM.Public}, {npmPrivate, c.Mounts.NPM.Private},
+		{pypiPublic, c.Mounts.PyPI.Public}, {pypiPrivate, c.Mounts.PyPI.Private},
+	}
+	for _, u := range c.Mounts.PyPI.Files {
+		all = append(all, upstream{pypiFiles, u})
+	}
 	return slices.DeleteFunc(all, func(u upstream) bool { return u.url == nil })
 }
 

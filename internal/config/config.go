@@ -50,7 +50,19 @@ type Token struct {
 }
 
 // Mounts are the registries that the gate stands in front of.
-type Mounts struct{ NPM NPM }
+type Mounts struct {
+	NPM  NPM
+	PyPI PyPI
+}
+
+// PyPI is the PyPI mount.
+type PyPI struct {
+	Public         *url.URL   // the simple index; never nil
+	Files          []*url.URL // hosts that hold files; links to any other are not served
+	Private        *url.URL   // nil: there is none
+	PrivateFailure PrivateFailure
+	FirstParty     []policy.Pattern // projects that resolve privately only
+}
 
 // NPM is the npm mount.
 type NPM struct {

@@ -330,7 +330,7 @@ func TestWarnings(t *testing.T) {
 func TestNotYet(t *testing.T) {
 	for _, c := range []string{
 		"queue: {url: 'postgres://db.example/x'}", "cooldown: {shared: 'valkey://v.example'}", "artifacts: {maxBytes: 1GiB}",
-		"mounts: {npm: {publish: {url: 'https://r.example'}}}", "mounts: {pypi: {public: 'https://r.example'}}",
+		"mounts: {npm: {publish: {url: 'https://r.example'}}}", "mounts: {pypi: {publish: {url: 'https://r.example'}}}",
 		"integrity: {minPublic: sha512}", "advisories: {source: ./osv}", "egress: {blockedRanges: [10.0.0.0/8]}",
 	} {
 		p := problems(t, with(c))

@@ -19,6 +19,10 @@ type key struct {
 const (
 	npmPublic  = "mounts.npm.public"
 	npmPrivate = "mounts.npm.private"
+
+	pypiPublic  = "mounts.pypi.public"
+	pypiFiles   = "mounts.pypi.files"
+	pypiPrivate = "mounts.pypi.private"
 )
 
 // keys is every setting but the rules, in the order in which the documentation and `ecluse check` show them.
@@ -44,6 +48,14 @@ func keys() []key {
 			path: "mounts.npm.scopedPath.private", def: PathEncoded, oneOf: []string{PathEncoded, PathLiteral},
 			into: func(c *Config) any { return &c.Mounts.NPM.ScopedPath.Private },
 		},
+		{path: pypiPublic, def: "https://pypi.org/simple/", into: func(c *Config) any { return (*requiredURL)(&c.Mounts.PyPI.Public) }},
+		{path: pypiFiles, def: "https://files.pythonhosted.org", into: func(c *Config) any { return &c.Mounts.PyPI.Files }},
+		{path: pypiPrivate, into: func(c *Config) any { return &c.Mounts.PyPI.Private }},
+		{
+			path: "mounts.pypi.privateFailure", def: string(Refuse), oneOf: []string{string(Refuse), string(Degrade)},
+			into: func(c *Config) any { return (*string)(&c.Mounts.PyPI.PrivateFailure) },
+		},
+		{path: "mounts.pypi.firstParty", into: func(c *Config) any { return &c.Mounts.PyPI.FirstParty }},
 		{path: "cache.ttl", def: "60s", into: func(c *Config) any { return &c.Cache.TTL }},
 		{path: "cache.maxBytes", def: "256MiB", into: func(c *Config) any { return &c.Cache.MaxBytes }},
 		{path: "cache.maxStale", def: "1h", into: func(c *Config) any { return &c.Cache.MaxStale }},
@@ -64,14 +76,10 @@ func keys() []key {
 		{path: "mounts.npm.mirror.url", notYet: "the mirror"},
 		{path: "mounts.npm.mirror.tokenFile", notYet: "the mirror"},
 		{path: "mounts.npm.publish.url", notYet: "publishing"},
-		{path: "mounts.pypi.public", def: "https://pypi.org/simple/", notYet: "the PyPI mount"},
-		{path: "mounts.pypi.files", def: "https://files.pythonhosted.org", notYet: "the PyPI mount"},
-		{path: "mounts.pypi.private", notYet: "the PyPI mount"},
-		{path: "mounts.pypi.firstParty", notYet: "the PyPI mount"},
-		{path: "mounts.pypi.mirror.url", notYet: "the PyPI mount"},
-		{path: "mounts.pypi.mirror.usernameFile", notYet: "the PyPI mount"},
-		{path: "mounts.pypi.mirror.passwordFile", notYet: "the PyPI mount"},
-		{path: "mounts.pypi.publish.url", notYet: "the PyPI mount"},
+		{path: "mounts.pypi.mirror.url", notYet: "the PyPI mirror"},
+		{path: "mounts.pypi.mirror.usernameFile", notYet: "the PyPI mirror"},
+		{path: "mounts.pypi.mirror.passwordFile", notYet: "the PyPI mirror"},
+		{path: "mounts.pypi.publish.url", notYet: "the PyPI mirror"},
 		{path: "advisories.source", notYet: "advisories"},
 		{path: "advisories.interval", def: "1h", notYet: "advisories"},
 		{path: "integrity.minPublic", def: "sha256", notYet: "the integrity floor"},

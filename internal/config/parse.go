@@ -31,6 +31,9 @@ func parseInto(dst any, v value) (err error) {
 	case *[]string:
 		*list, err = v.items()
 		return err
+	case *[]*url.URL:
+		*list, err = parseURLs(v)
+		return err
 	case *[]policy.Pattern:
 		*list, err = parsePatterns(v)
 		return err
@@ -46,6 +49,11 @@ func parseInto(dst any, v value) (err error) {
 		*dst, err = parseDuration(s)
 	case *ByteSize:
 		*dst, err = parseBytes(s)
+	case *requiredURL:
+		*dst, err = nil, problemf("must not be empty")
+		if s != "" {
+			*dst, err = parseURL(s)
+		}
 	case **url.URL:
 		if *dst = nil; s != "" {
 			*dst, err = parseURL(s)
@@ -111,6 +119,21 @@ func parsePatterns(v value) (out []policy.Pattern, err error) {
 			return nil, problemf("%s: a name without a version", quote(text))
 		}
 		out = append(out, p)
+	}
+	return out, err
+}
+
+// requiredURL is a URL that may not be empty.
+type requiredURL *url.URL
+
+func parseURLs(v value) (out []*url.URL, err error) {
+	texts, err := v.items()
+	for _, text := range texts {
+		u, uerr := parseURL(text)
+		if uerr != nil {
+			return nil, uerr
+		}
+		out = append(out, u)
 	}
 	return out, err
 }
