@@ -1,13 +1,11 @@
 package search
 
 import (
-	"errors"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/ecluse-gate/ecluse/internal/requestid"
-	"github.com/ecluse-gate/ecluse/recovery"
 )
 
 // Answer is what every successful answer tells beside its body.
@@ -17,22 +15,6 @@ type Answer struct {
 	RequestID  string
 	ReceivedAt time.Time
 	ETags      ETagEvidence
-}
-
-// ReadOutcome puts what a method returned into the terms of a bounded read sequence: a successful answer, or the facts of an
-// error. answer may be nil.
-func ReadOutcome(answer *Answer, err error) recovery.Outcome {
-	out := recovery.Outcome{}
-	if answer != nil {
-		out.Status, out.RequestID = answer.Status, answer.RequestID
-	}
-	if failed, ok := errors.AsType[*Error](err); ok {
-		out.Status, out.RequestID, out.RetryAfter, out.PersistErr = failed.Status, failed.RequestID, failed.RetryAfter, failed.Persistence
-		if failed.CloseFailed {
-			out.CloseErr = failed.Err
-		}
-	}
-	return out
 }
 
 // ETagEvidence is every ETag that an answer showed: in the body, and in each header line (S53).

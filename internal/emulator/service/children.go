@@ -78,7 +78,10 @@ func (v *Service) indexerStatus(c *call) Answer {
 		"status": "success", "startTime": created, "endTime": created,
 		"itemsProcessed": 1, "itemsFailed": 0, "errors": []any{}, "warnings": []any{},
 	}
-	return reply(http.StatusOK, map[string]any{"name": found.name, "status": "running", "lastResult": last, "executionHistory": []any{last}})
+	return reply(http.StatusOK, map[string]any{
+		"name": found.name, "status": "running", "lastResult": last, "executionHistory": []any{last},
+		"limits": map[string]any{"maxRunTime": "PT2H", "maxDocumentExtractionSize": 16 << 20, "maxDocumentContentCharactersToExtract": 64_000},
+	})
 }
 
 func (v *Service) sourceStatus(c *call) Answer {
