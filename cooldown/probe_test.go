@@ -184,3 +184,15 @@ func TestTwoFirstAnswers(t *testing.T) {
 	d.want(d.finish(a, 429), cooldown.TransitionEntered, time.Minute, "fallback")
 	d.want(d.finish(b, 429), cooldown.TransitionNone, 0, "")
 }
+
+// tc-057: a server that says 0 again and again while it still blocks gets a wait that grows, not a loop.
+func TestZeroAgainAndAgain(t *testing.T) {
+	d := newDesk(t, cooldown.Options{})
+	p := d.permit(false)
+	for _, want := range []time.Duration{60, 120, 240, 480, 600, 600} {
+		d.want(d.finish(p, 429, "0"), cooldown.TransitionEntered, want*time.Second, "fallback")
+		d.pass(want * time.Second)
+		p = d.permit(true)
+	}
+	p.Release(d.now)
+}

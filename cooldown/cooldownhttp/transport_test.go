@@ -333,3 +333,32 @@ func TestCloseIdleConnections(t *testing.T) {
 		t.Errorf("closed %d times", base.closed)
 	}
 }
+
+// tc-045 tc-047 tc-048 tc-055 C80: clients that come back at once, on whatever path and with whatever method, all meet the same gate: the
+// upstream hears of none of it.
+func TestEagerClients(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newRig(t, cooldown.Options{}, script("429:10"))
+		g.get(registry, 429)
+		other := &http.Client{Transport: &cooldownhttp.Transport{Base: g.transport.Base, Table: g.table}} // another mount, the same table (R29)
+		var clients sync.WaitGroup
+		for i := range 50 {
+			client := []*http.Client{g.client, other}[i%2]
+			clients.Go(func() {
+				for n := range 20 {
+					r := request(t, context.Background(), []string{"GET", "PUT", "HEAD", "POST"}[n%4], registry+strings.Repeat("/x", n), strings.NewReader("body"))
+					if _, err := client.Do(r); err == nil {
+						t.Error("sent")
+					}
+				}
+			})
+		}
+		clients.Wait()
+		if g.count() != 1 {
+			t.Errorf("%d sent, want 1", g.count())
+		}
+		if refused := g.table.Snapshot(time.Now())[0].Refused; refused != 1000 {
+			t.Errorf("%d refusals counted, want 1000", refused)
+		}
+	})
+}
