@@ -1,5 +1,5 @@
 // Package policy turns the facts of one version into a verdict that explains itself. Public versions are denied unless a rule
-// admits them. It knows no protocol and no network; time is an argument.
+// admits them. It knows no protocol and no network; time is an argument, and so is what advisories say.
 package policy
 
 import (
@@ -17,6 +17,16 @@ type Subject struct {
 	Version registry.Version
 }
 
+// Advisories is what rules may ask of the advisory data: one snapshot, which never changes under a rule. It is safe for concurrent
+// use.
+type Advisories interface {
+	// Loaded reports whether there is data for an ecosystem at all.
+	Loaded(ecosystem string) bool
+	// Lookup returns what the data says of one version: the advisories that affect it, and those whose exact fix it is. An error
+	// means that the data about this package cannot be used.
+	Lookup(p registry.Package, version string) ([]registry.Advisory, error)
+}
+
 // Verdict is the answer for one version.
 type Verdict struct {
 	Admit bool
@@ -26,6 +36,8 @@ type Verdict struct {
 	Reason string
 	// AdmittedAt is the time from which the version will be admitted, when time alone decides; else zero.
 	AdmittedAt time.Time
+	// Temporary tells that the denial is for want of data and passes when the data is there.
+	Temporary bool
 }
 
 type decision uint8
@@ -38,14 +50,24 @@ const (
 
 // finding is what one rule says of one version. An abstention that spoke explains the default denial.
 type finding struct {
-	decision decision
-	spoke    bool
-	at       time.Time // when an abstention turns into an admission; zero if time does not decide
+	decision  decision
+	spoke     bool
+	temporary bool
+	at        time.Time // when an abstention turns into an admission; zero if time does not decide
+	// What an advisory rule found, for its explanation.
+	advisories []registry.Advisory
+}
+
+// question is one look at a set: everything that a rule may know.
+type question struct {
+	now time.Time
+	Subject
+	advisories Advisories // nil: there are none
 }
 
 type rule interface {
-	find(now time.Time, s Subject) finding
-	explain(s Subject) string
+	find(q question) finding
+	explain(q question, f finding) string
 }
 
 type namedRule struct {
@@ -55,46 +77,23 @@ type namedRule struct {
 	rule       rule
 }
 
-// Set is an immutable, ordered set of rules. It is safe for concurrent use.
-type Set struct{ rules []namedRule }
-
-// Spec describes one rule of a Set. Zero fields that the rule's type does not use must stay zero.
-type Spec struct {
-	// Name is unique within a Set.
-	Name string
-	// Type is AllowIfOlderThan, AllowByIdentity or DenyByIdentity.
-	Type string
-	// Precedence orders rules, the highest first; 0 means the type's default.
-	Precedence int
-	// Ecosystems limits the rule; empty means all.
-	Ecosystems []string
-	// Age is for AllowIfOlderThan.
-	Age time.Duration
-	// Packages are the patterns of AllowByIdentity and DenyByIdentity: "name", "@scope/*", "name@1.2.3", each optionally with an
-	// ecosystem in front ("npm:name").
-	Packages []string
+// Set is an immutable, ordered set of rules, together with the advisory data that they read. It is safe for concurrent use.
+type Set struct {
+	rules      []namedRule
+	advisories Advisories
 }
 
-// The rule types and their default precedence.
-const (
-	AllowIfOlderThan = "AllowIfOlderThan"
-	AllowByIdentity  = "AllowByIdentity"
-	DenyByIdentity   = "DenyByIdentity"
-)
+// Default is the name in the verdict that no rule took part in; no rule may have it.
+const Default = "default"
 
-// DefaultPrecedence is the precedence of a type whose Spec gives none.
-func DefaultPrecedence(typ string) (int, bool) {
-	p, ok := map[string]int{AllowIfOlderThan: 100, AllowByIdentity: 250, DenyByIdentity: 400}[typ]
-	return p, ok
-}
-
-// New builds a set in its one total order: precedence, the highest first, then name.
+// New builds a set in its one total order: precedence, the highest first, then name. It has no advisory data: rules that need some
+// say so in their verdicts.
 func New(specs []Spec) (*Set, error) {
 	set := &Set{}
-	seen := map[string]bool{}
+	seen := map[string]bool{"": true, Default: true}
 	for _, s := range specs {
-		if s.Name == "" || seen[s.Name] {
-			return nil, fmt.Errorf("rule %q: every rule needs a name of its own", s.Name)
+		if seen[s.Name] {
+			return nil, fmt.Errorf("rule %q: every rule needs a name of its own, other than %q", s.Name, Default)
 		}
 		seen[s.Name] = true
 		r, err := build(s)
@@ -112,70 +111,72 @@ func New(specs []Spec) (*Set, error) {
 	return set, nil
 }
 
-func build(s Spec) (rule, error) {
-	switch s.Type {
-	case AllowIfOlderThan:
-		if s.Age < 0 {
-			return nil, fmt.Errorf("age %v is negative", s.Age)
-		}
-		return olderThan{s.Age}, nil
-	case AllowByIdentity, DenyByIdentity:
-		if len(s.Packages) == 0 {
-			return nil, fmt.Errorf("%s needs packages", s.Type)
-		}
-		id := identity{decision: admit}
-		if s.Type == DenyByIdentity {
-			id.decision = deny
-		}
-		for _, text := range s.Packages {
-			p, err := ParsePattern(text)
-			if err != nil {
-				return nil, err
-			}
-			id.patterns = append(id.patterns, p)
-		}
-		return id, nil
-	}
-	return nil, fmt.Errorf("unknown type %q: use %s, %s or %s", s.Type, AllowIfOlderThan, AllowByIdentity, DenyByIdentity)
+// WithAdvisories is the same set over other advisory data; nil takes the data away. Since a set never changes, new data means a new
+// set, and whatever was kept of the old one's verdicts is known to be old.
+func (s *Set) WithAdvisories(a Advisories) *Set { return &Set{rules: s.rules, advisories: a} }
+
+// UsesAdvisories reports whether some rule of the set reads advisory data.
+func (s *Set) UsesAdvisories() bool {
+	return slices.ContainsFunc(s.rules, func(r namedRule) bool {
+		_, ok := r.rule.(advisoryRule)
+		return ok
+	})
 }
 
 // Evaluate gives the verdict at one instant. The first rule that decides wins; when none does, the version is denied, with the
 // reason of the rule that came nearest.
 func (s *Set) Evaluate(now time.Time, subject Subject) Verdict {
-	r, f := s.find(now, subject)
-	if r == nil {
-		return Verdict{Rule: "default", Reason: "no rule admits this version"}
+	q := question{now: now, Subject: subject, advisories: s.advisories}
+	o := s.find(q)
+	if o.rule == nil {
+		return Verdict{Rule: Default, Reason: "no rule admits this version"}
 	}
-	return Verdict{Admit: f.decision == admit, Rule: r.name, Reason: r.rule.explain(subject), AdmittedAt: f.at}
+	v := Verdict{Admit: o.decision == admit, Rule: o.rule.name, Reason: o.rule.rule.explain(q, o.finding), AdmittedAt: o.at, Temporary: o.temporary}
+	if o.earlier != nil {
+		v.Reason += fmt.Sprintf("; rule %q comes first and admits it from %s", o.earlier.name, stamp(o.at))
+	}
+	return v
 }
 
 // Admits is Evaluate without the words, for whole listings: whether the version is admitted, and else by which rule it is denied
 // and the time from which it will be admitted (zero when time does not decide).
 func (s *Set) Admits(now time.Time, subject Subject) (ok bool, rule string, at time.Time) {
-	r, f := s.find(now, subject)
-	if r == nil {
-		return false, "default", time.Time{}
+	o := s.find(question{now: now, Subject: subject, advisories: s.advisories})
+	if o.rule == nil {
+		return false, Default, time.Time{}
 	}
-	return f.decision == admit, r.name, f.at
+	return o.decision == admit, o.rule.name, o.at
 }
 
-func (s *Set) find(now time.Time, subject Subject) (*namedRule, finding) {
-	var nearest *namedRule
-	var kept finding
+// outcome is the finding that stands, and whose it is: nobody's when no rule spoke.
+type outcome struct {
+	rule *namedRule
+	finding
+	// earlier is the rule that abstained before a denial and will admit at the time of the finding; nil for none.
+	earlier *namedRule
+}
+
+func (s *Set) find(q question) (nearest outcome) {
 	for i := range s.rules {
 		r := &s.rules[i]
-		if len(r.ecosystems) > 0 && !slices.Contains(r.ecosystems, subject.Package.Ecosystem) {
+		if len(r.ecosystems) > 0 && !slices.Contains(r.ecosystems, q.Package.Ecosystem) {
 			continue
 		}
-		f := r.rule.find(now, subject)
-		if f.decision != abstain {
-			return r, f
-		}
-		if f.spoke && (nearest == nil || sooner(f.at, kept.at)) {
-			nearest, kept = r, f
+		f := r.rule.find(q)
+		switch {
+		case f.decision == admit:
+			return outcome{rule: r, finding: f}
+		case f.decision == deny:
+			o := outcome{rule: r, finding: f}
+			if !nearest.at.IsZero() {
+				o.at, o.earlier = nearest.at, nearest.rule
+			}
+			return o
+		case f.spoke && (nearest.rule == nil || sooner(f.at, nearest.at)):
+			nearest = outcome{rule: r, finding: f}
 		}
 	}
-	return nearest, kept
+	return nearest
 }
 
 // sooner reports whether an abstention that ends at a explains the denial better than one that ends at b; zero is never.

@@ -1,26 +1,34 @@
 package policy
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 )
 
-// olderThan admits versions whose publish time lies at least age in the past. A version of unknown age is never admitted by it.
+// olderThan admits versions whose publish time lies at least age in the past.
 type olderThan struct{ age time.Duration }
 
-func (r olderThan) find(now time.Time, s Subject) finding {
-	if s.Version.Published.IsZero() {
+func buildOlderThan(s Spec) (rule, error) {
+	if s.Age < 0 {
+		return nil, fmt.Errorf("age %v is negative", s.Age)
+	}
+	return olderThan{s.Age}, nil
+}
+
+func (r olderThan) find(q question) finding {
+	if q.Version.Published.IsZero() {
 		return finding{spoke: true}
 	}
-	if at := s.Version.Published.Add(r.age); now.Before(at) {
+	if at := q.Version.Published.Add(r.age); q.now.Before(at) {
 		return finding{spoke: true, at: at}
 	}
 	return finding{decision: admit, spoke: true}
 }
 
-func (r olderThan) explain(s Subject) string {
-	published := s.Version.Published
+func (r olderThan) explain(q question, _ finding) string {
+	published := q.Version.Published
 	if published.IsZero() {
 		return "the upstream does not say when this version was published"
 	}
@@ -45,90 +53,98 @@ func spell(d time.Duration) string {
 	return d.String()
 }
 
+// notAfter denies versions published after date.
+type notAfter struct{ date time.Time }
+
+func buildNotAfter(s Spec) (rule, error) {
+	if s.Date.IsZero() {
+		return nil, errors.New("NotAfter needs a date")
+	}
+	return notAfter{s.Date}, nil
+}
+
+func (r notAfter) find(q question) finding {
+	if p := q.Version.Published; p.IsZero() || p.After(r.date) {
+		return finding{decision: deny, spoke: true}
+	}
+	return finding{}
+}
+
+func (r notAfter) explain(q question, _ finding) string {
+	date := r.date.UTC().Format(time.RFC3339)
+	if q.Version.Published.IsZero() {
+		return "the upstream does not say when this version was published, and nothing newer than " + date + " is admitted"
+	}
+	return fmt.Sprintf("published %s; nothing newer than %s is admitted", stamp(q.Version.Published), date)
+}
+
+// identity decides about what its patterns name.
 type identity struct {
 	decision decision
 	patterns []Pattern
 }
 
-func (r identity) find(_ time.Time, s Subject) finding {
-	for _, p := range r.patterns {
-		if p.Match(s) {
-			return finding{decision: r.decision, spoke: true}
+func buildIdentity(s Spec) (rule, error) {
+	if len(s.Packages) == 0 {
+		return nil, fmt.Errorf("%s needs packages", s.Type)
+	}
+	patterns, err := parsePatterns(s.Packages)
+	if s.Type == DenyByIdentity {
+		return identity{deny, patterns}, err
+	}
+	return identity{admit, patterns}, err
+}
+
+func buildScope(s Spec) (rule, error) {
+	if len(s.Scopes) == 0 {
+		return nil, fmt.Errorf("%s needs scopes, as in @acme", s.Type)
+	}
+	r := identity{decision: admit}
+	for _, scope := range s.Scopes {
+		p, err := ParsePattern("npm:" + scope + "/*")
+		if err != nil || p.scope != scope {
+			return nil, fmt.Errorf("scope %q: write it like @acme", scope)
 		}
+		r.patterns = append(r.patterns, p)
 	}
-	return finding{}
+	return r, nil
 }
 
-func (r identity) explain(s Subject) string {
-	for _, p := range r.patterns {
-		if p.Match(s) {
-			return fmt.Sprintf("named by the pattern %q", p.String())
-		}
+func (r identity) find(q question) finding {
+	if matching(r.patterns, q.Subject) == nil {
+		return finding{}
 	}
-	return ""
+	return finding{decision: r.decision, spoke: true}
 }
 
-// Pattern matches packages by identity: "name", "@scope/*", "name@1.2.3", optionally "npm:" in front.
-type Pattern struct{ ecosystem, scope, name, version string }
-
-// ParsePattern reads a pattern.
-func ParsePattern(text string) (Pattern, error) {
-	var p Pattern
-	rest := text
-	if eco, after, ok := strings.Cut(rest, ":"); ok {
-		if eco != "npm" && eco != "pypi" {
-			return p, fmt.Errorf("package pattern %q: unknown ecosystem %q, use npm or pypi", text, eco)
-		}
-		p.ecosystem, rest = eco, after
-	}
-	if i := strings.LastIndexByte(rest, '@'); i > 0 {
-		rest, p.version = rest[:i], rest[i+1:]
-		if p.version == "" {
-			return p, fmt.Errorf("package pattern %q: nothing stands after the @", text)
-		}
-	}
-	if scope, ok := strings.CutSuffix(rest, "/*"); ok {
-		p.scope, rest = scope, ""
-	}
-	p.name = rest
-	bad := strings.ContainsAny(p.scope+p.name+p.version, "*? \t") || p.name == "" && len(p.scope) < 2 ||
-		p.scope != "" && (p.scope[0] != '@' || p.version != "")
-	if bad {
-		return p, fmt.Errorf("package pattern %q: write name, @scope/name, @scope/* or name@version", text)
-	}
-	return p, nil
+func (r identity) explain(q question, _ finding) string {
+	return fmt.Sprintf("named by the pattern %q", matching(r.patterns, q.Subject).String())
 }
 
-// String is the pattern as it was written.
-func (p Pattern) String() string {
-	s := p.name
-	if p.scope != "" {
-		s = p.scope + "/*"
-	}
-	if p.version != "" {
-		s += "@" + p.version
-	}
-	if p.ecosystem != "" {
-		s = p.ecosystem + ":" + s
-	}
-	return s
+// installCode denies versions whose installation runs code of the package.
+type installCode struct{ except []Pattern }
+
+func buildInstallCode(s Spec) (rule, error) {
+	except, err := parsePatterns(s.Except)
+	return installCode{except}, err
 }
 
-// Match reports whether the pattern names the subject.
-func (p Pattern) Match(s Subject) bool {
-	return p.MatchPackage(s.Package.Ecosystem, s.Package.Name) && (p.version == "" || p.version == s.Version.Version)
+func (r installCode) find(q question) finding {
+	if !q.Version.InstallScripts || matching(r.except, q.Subject) != nil {
+		return finding{}
+	}
+	return finding{decision: deny, spoke: true}
 }
 
-// MatchPackage reports whether the pattern names some version of the package.
-func (p Pattern) MatchPackage(ecosystem, name string) bool {
-	if p.ecosystem != "" && p.ecosystem != ecosystem {
-		return false
-	}
-	if p.scope != "" {
-		return strings.HasPrefix(name, p.scope+"/")
-	}
-	return p.name == name
+func (r installCode) explain(question, finding) string {
+	return "installing this version runs code of the package; to admit it all the same, name it among the exceptions of this rule"
 }
 
-// HasVersion reports whether the pattern is limited to one version.
-func (p Pattern) HasVersion() bool { return p.version != "" }
+// list spells at most a few items.
+func list(items []string) string {
+	const most = 5
+	if len(items) > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(items[:most], ", "), len(items)-most)
+	}
+	return strings.Join(items, ", ")
+}
