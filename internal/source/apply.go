@@ -115,7 +115,7 @@ func (a *creation) prepare(ctx context.Context) error {
 	if err := a.places.check(); err != nil {
 		return err
 	}
-	if err := emptyFolder(a.places.Journal); err != nil {
+	if err := emptyFolder(a.places.Journal, durable.Options{Around: a.tool.Disk}); err != nil {
 		return err
 	}
 	a.receipts, err = durable.Make(a.places.Receipts, durable.Options{Around: a.tool.Disk})
@@ -146,8 +146,8 @@ func sameFolder(a, b string) bool {
 }
 
 // emptyFolder refuses a journal folder with something in it, before a token is asked for; the journal itself asks again under its lock.
-func emptyFolder(path string) error {
-	d, err := durable.Make(path, durable.Options{})
+func emptyFolder(path string, opt durable.Options) error {
+	d, err := durable.Make(path, opt)
 	if err != nil {
 		return err
 	}

@@ -233,3 +233,16 @@ func (w *world) report(into *[]progress.Event) {
 }
 
 var three = []string{"a.txt", "b.txt", "c.txt"}
+
+func readJSON(t *testing.T, path string) map[string]any {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m map[string]any
+	if err := json.Unmarshal(data, &m); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
