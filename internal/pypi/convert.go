@@ -1,0 +1,203 @@
+package pypi
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/ecluse-gate/ecluse/internal/listing"
+)
+
+// check refuses a page of another major version, and one that is no project page at all, such as a request to sign in: it has no link to a
+// file, and nothing in it says that it is one. To take it for an empty project would say that the project does not exist.
+func (p *page) check() error {
+	if _, ok := minorOf(p.version); !ok && p.version != "" {
+		return &listing.Error{Reason: fmt.Sprintf("the page has version %.32q of the protocol; only 1 is understood", p.version)}
+	}
+	if p.version != "" || p.titled {
+		return nil
+	}
+	for i := range p.anchors {
+		if _, kind := split(lastSegment(p.anchors[i].href)); kind != "" {
+			return nil
+		}
+	}
+	return &listing.Error{Reason: "no link to a file in the page, and nothing that says that it is a project's"}
+}
+
+// lastSegment is the last segment of the path of a link, as it is spelled.
+func lastSegment(href string) string {
+	if i := strings.IndexAny(href, "?#"); i >= 0 {
+		href = href[:i]
+	}
+	return href[strings.LastIndexByte(href, '/')+1:]
+}
+
+// json writes the page in the JSON form. Links that are not to files are left out; those to files that cannot be read are counted.
+func (p *page) json(name string) []byte {
+	w := writer{out: make([]byte, 0, 512+512*len(p.anchors))}
+	w.raw(`{"meta":{"api-version":"1.0"`)
+	if p.serial > 0 {
+		w.raw(`,"_last-serial":` + strconv.FormatInt(p.serial, 10))
+	}
+	w.list("tracks", p.tracks)
+	w.raw(`},"name":`)
+	w.string(name)
+	w.list("alternate-locations", p.located)
+	if p.status != "" {
+		w.raw(`,"project-status":{"status":`)
+		w.string(p.status)
+		w.optional("reason", p.reason)
+		w.raw(`}`)
+	}
+	w.raw(`,"files":[`)
+	first := true
+	for i := range p.anchors {
+		a := &p.anchors[i]
+		if _, kind := split(lastSegment(a.href)); kind == "" {
+			continue
+		}
+		address, file, hashes := p.resolve(a.href)
+		if a.bad || file == "" {
+			p.dropped++
+			continue
+		}
+		if !first {
+			w.raw(",")
+		}
+		first = false
+		p.file(&w, a, address, file, hashes)
+	}
+	w.raw("]}")
+	return w.out
+}
+
+// resolve reads a link to a file: its absolute address, the file's name and what the fragment says of its digests.
+func (p *page) resolve(href string) (address, file, fragment string) {
+	address = absolute(p.base, strings.NewReplacer("\n", "", "\r", "", "\t", "").Replace(href))
+	if address == "" {
+		return "", "", ""
+	}
+	file, err := url.PathUnescape(lastSegment(address))
+	if err != nil {
+		return "", "", ""
+	}
+	if i := strings.IndexByte(href, '#'); i >= 0 {
+		fragment = href[i+1:]
+	}
+	return address, file, fragment
+}
+
+// file writes one file's object.
+func (p *page) file(w *writer, a *anchor, address, file, fragment string) {
+	w.raw(`{"filename":`)
+	w.string(file)
+	w.raw(`,"url":`)
+	w.string(address)
+	w.raw(`,"hashes":{`)
+	comma := ""
+	for pair := range strings.SplitSeq(fragment, "&") {
+		if algorithm, value, ok := strings.Cut(pair, "="); ok && hashName(algorithm) {
+			w.raw(comma)
+			w.string(algorithm)
+			w.raw(":")
+			w.string(value)
+			comma = ","
+		}
+	}
+	w.raw("}")
+	if a.requires != nil {
+		w.optional("requires-python", *a.requires)
+	}
+	w.companion(a)
+	if a.signature != nil && (*a.signature == "true" || *a.signature == "false") {
+		w.raw(`,"gpg-sig":` + *a.signature)
+	}
+	if a.provenance != nil {
+		w.optional("provenance", absolute(p.base, strings.TrimSpace(*a.provenance)))
+	}
+	if a.yanked != nil {
+		if *a.yanked == "" {
+			w.raw(`,"yanked":true`)
+		} else {
+			w.optional("yanked", *a.yanked)
+		}
+	}
+	w.raw("}")
+}
+
+// hashName reports whether a name in a fragment is that of a hash function and not of something else, such as "egg".
+func hashName(name string) bool {
+	for _, known := range &algorithms {
+		if known.name == name {
+			return true
+		}
+	}
+	return strings.HasPrefix(name, "sha3_") || strings.HasPrefix(name, "blake2")
+}
+
+// writer writes JSON.
+type writer struct{ out []byte }
+
+func (w *writer) raw(s string) { w.out = append(w.out, s...) }
+
+func (w *writer) string(s string) {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			quoted, _ := json.Marshal(s) // strings cannot fail
+			w.out = append(w.out, quoted...)
+			return
+		}
+	}
+	w.out = append(w.out, '"')
+	w.out = append(w.out, s...)
+	w.out = append(w.out, '"')
+}
+
+// optional writes a member unless its value is empty.
+func (w *writer) optional(key, value string) {
+	if value != "" {
+		w.raw(`,"` + key + `":`)
+		w.string(value)
+	}
+}
+
+// list writes a member with a list unless that is empty.
+func (w *writer) list(key string, values []string) {
+	for i, v := range values {
+		if i == 0 {
+			w.raw(`,"` + key + `":[`)
+		} else {
+			w.raw(",")
+		}
+		w.string(v)
+	}
+	if len(values) > 0 {
+		w.raw("]")
+	}
+}
+
+// companion writes what a link advertises of a companion: "true", or one digest. Anything else is taken for none, so that an installer reads
+// the file itself.
+func (w *writer) companion(a *anchor) {
+	value := a.core
+	if value == nil {
+		value = a.legacy
+	}
+	if value == nil {
+		return
+	}
+	algorithm, sum, ok := strings.Cut(*value, "=")
+	switch {
+	case *value == "true":
+		w.raw(`,"core-metadata":true`)
+	case ok:
+		w.raw(`,"core-metadata":{`)
+		w.string(algorithm)
+		w.raw(":")
+		w.string(sum)
+		w.raw("}")
+	}
+}

@@ -1,0 +1,176 @@
+package pypi
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/net/html"
+
+	"github.com/ecluse-gate/ecluse/internal/listing"
+	"github.com/ecluse-gate/ecluse/internal/registry"
+)
+
+// maxToken bounds one tag, comment or run of text of an HTML page.
+const maxToken = 1 << 20
+
+// maxAnchors bounds the links of an HTML page, those to files and others.
+const maxAnchors = 2 * maxFiles
+
+// page is an HTML page, read. It becomes the JSON form, so that everything else knows one form only.
+type page struct {
+	base            *url.URL // what links are read against; nil when nothing is known of it
+	based           bool     // base is that of a base element
+	version         string   // the version of the protocol that it names
+	titled          bool     // a heading says what it is
+	status, reason  string
+	serial          int64
+	anchors         []anchor
+	tracks, located []string // PEP 708
+	dropped         int
+	heading         bool // the next text is a title or a heading
+}
+
+// anchor is a link with the attributes that the specification knows. A nil attribute is missing.
+type anchor struct {
+	href                                                  string
+	requires, yanked, core, legacy, signature, provenance *string
+	bad                                                   bool // an attribute is there twice, with two values
+}
+
+// readHTML reads a page with the tokenizer of the HTML standard, which takes unclosed tags, unquoted values and attributes without one as
+// browsers do.
+func readHTML(src registry.Source) (*page, error) {
+	if len(src.Body) > listing.MaxBytes {
+		return nil, &listing.Error{Reason: "page larger than 64 MiB", Limit: true}
+	}
+	p := &page{base: src.URL}
+	z := html.NewTokenizer(bytes.NewReader(src.Body))
+	z.SetMaxBuf(maxToken)
+	for {
+		switch z.Next() {
+		case html.ErrorToken:
+			if err := z.Err(); !errors.Is(err, io.EOF) {
+				return nil, &listing.Error{Reason: "a tag or text of the page is larger than 1 MiB", Limit: true}
+			}
+			return p, p.check()
+		case html.StartTagToken, html.SelfClosingTagToken:
+			p.tag(z)
+			if len(p.anchors) > maxAnchors {
+				return nil, &listing.Error{Reason: "more than 200000 links", Limit: true}
+			}
+		case html.TextToken:
+			if p.heading {
+				p.titled = p.titled || bytes.HasPrefix(bytes.ToLower(bytes.TrimSpace(z.Text())), []byte("links for "))
+				p.heading = false
+			}
+		case html.CommentToken:
+			if n, ok := strings.CutPrefix(strings.TrimSpace(string(z.Text())), "SERIAL "); ok {
+				p.serial, _ = strconv.ParseInt(n, 10, 64)
+			}
+		}
+	}
+}
+
+func (p *page) tag(z *html.Tokenizer) {
+	name, more := z.TagName()
+	switch string(name) {
+	case "a":
+		p.anchor(z, more)
+	case "base":
+		p.baseElement(z, more)
+	case "meta":
+		p.metaElement(z, more)
+	case "title", "h1":
+		p.heading = true
+		z.NextIsNotRawText() // an unclosed title must not swallow the page
+	case "script", "style":
+	default:
+		z.NextIsNotRawText()
+	}
+}
+
+// anchor reads the attributes of a link.
+func (p *page) anchor(z *html.Tokenizer, more bool) {
+	var a anchor
+	var href *string
+	for more {
+		var key, value []byte
+		key, value, more = z.TagAttr()
+		var into **string
+		switch string(key) {
+		case "href":
+			into = &href
+		case "data-requires-python":
+			into = &a.requires
+		case "data-yanked":
+			into = &a.yanked
+		case "data-core-metadata":
+			into = &a.core
+		case "data-dist-info-metadata":
+			into = &a.legacy
+		case "data-gpg-sig":
+			into = &a.signature
+		case "data-provenance":
+			into = &a.provenance
+		default:
+			continue
+		}
+		text := string(value)
+		a.bad = a.bad || !utf8.ValidString(text) || *into != nil && **into != text
+		*into = &text
+	}
+	if href != nil {
+		a.href = strings.Trim(*href, " \t\r\n\f")
+		p.anchors = append(p.anchors, a)
+	}
+}
+
+// baseElement takes the first base element with an address, wherever it stands.
+func (p *page) baseElement(z *html.Tokenizer, more bool) {
+	for more && !p.based {
+		var key, value []byte
+		key, value, more = z.TagAttr()
+		if string(key) != "href" {
+			continue
+		}
+		u, err := url.Parse(strings.TrimSpace(string(value)))
+		if err != nil {
+			return
+		}
+		if p.base != nil {
+			u = p.base.ResolveReference(u)
+		}
+		p.base, p.based = u, true
+	}
+}
+
+func (p *page) metaElement(z *html.Tokenizer, more bool) {
+	var name, content string
+	for more {
+		var key, value []byte
+		key, value, more = z.TagAttr()
+		switch string(key) {
+		case "name":
+			name = string(value)
+		case "content":
+			content = strings.ToValidUTF8(string(value), "\ufffd")
+		}
+	}
+	switch name {
+	case "pypi:repository-version":
+		p.version = strings.TrimSpace(content)
+	case "pypi:project-status":
+		p.status = content
+	case "pypi:project-status-reason":
+		p.reason = content
+	case "pypi:tracks":
+		p.tracks = append(p.tracks, content)
+	case "pypi:alternate-locations":
+		p.located = append(p.located, content)
+	}
+}

@@ -1,0 +1,251 @@
+package pypi
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"mime"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/ecluse-gate/ecluse/internal/listing"
+	"github.com/ecluse-gate/ecluse/internal/registry"
+)
+
+// Bounds of a page beside those of package listing. The largest projects have some ten thousand files.
+const (
+	maxFiles    = 100_000
+	maxReleases = 100_000
+	maxTop      = 4_096
+	maxAddress  = 8_192
+)
+
+// Scan reads a project's page, JSON or HTML as its content type says, in one strict pass. It keeps src.Body, which must not be changed any
+// more.
+//
+// The page as a whole is refused, with an error that wraps [registry.ErrMalformed], when it is not one JSON object of valid UTF-8 or no
+// HTML page of files, when it is about another project, when its version has a major number that is not 1 (PEP 629), when "files" is no
+// array, or when a member that matters is there twice; and with one that wraps [registry.ErrTooLarge] when it breaks a bound. A single
+// file is dropped and counted when nothing can be served for it safely: a name that no file of the project can have, no usable address, a
+// member that the specification knows with a value that it does not allow, a member given twice, a digest that the algorithm cannot have,
+// or two files of one name with different bytes.
+func Scan(pkg registry.Package, src registry.Source) (registry.Document, error) {
+	form, err := formOf(src)
+	if err != nil {
+		return nil, refusal(pkg, err)
+	}
+	doc := &document{name: Normalize(pkg.Name)}
+	body := src.Body
+	if form == FormHTML {
+		page, err := readHTML(src)
+		if err != nil {
+			return nil, refusal(pkg, err)
+		}
+		body = page.json(doc.name)
+		doc.dropped = page.dropped
+	}
+	s := scan{Scanner: listing.NewScanner(body), base: src.URL, doc: doc}
+	s.doc.text = s.Doc()
+	s.document()
+	if err := s.End(); err != nil {
+		return nil, refusal(pkg, err)
+	}
+	s.finish()
+	return s.doc, nil
+}
+
+// formOf tells the form of an answer by its content type; one that says nothing of it is looked into.
+func formOf(src registry.Source) (form string, err error) {
+	media, _, _ := mime.ParseMediaType(src.ContentType)
+	switch {
+	case strings.HasSuffix(media, "/json"), strings.HasSuffix(media, "+json"):
+		return FormJSON, nil
+	case media == "text/html", strings.HasSuffix(media, "+html"), media == "application/xhtml+xml":
+		return FormHTML, nil
+	}
+	switch start := bytes.TrimLeft(src.Body[:min(len(src.Body), 1024)], " \t\r\n"); {
+	case bytes.HasPrefix(start, []byte("{")):
+		return FormJSON, nil
+	case bytes.HasPrefix(start, []byte("<")):
+		return FormHTML, nil
+	}
+	return "", &listing.Error{Reason: fmt.Sprintf("content type %.64q is neither form of a page", src.ContentType)}
+}
+
+func refusal(pkg registry.Package, err error) error {
+	sentinel := registry.ErrMalformed
+	if e, ok := errors.AsType[*listing.Error](err); ok && e.Limit {
+		sentinel = registry.ErrTooLarge
+	}
+	return fmt.Errorf("page of %s: %w: %v", pkg, sentinel, err)
+}
+
+// scan is the state of one pass.
+type scan struct {
+	*listing.Scanner
+	base *url.URL // what relative links are read against; nil for none
+	doc  *document
+
+	raw      []rawFile
+	sums     sums
+	releases map[string]uint32 // raw spelling to index in doc.releases
+	listed   []string          // "versions", JSON with quotes
+	filed    bool              // "files" was there
+}
+
+func (s *scan) document() {
+	if !s.Object() {
+		s.Fail(s.Pos(), "not an object")
+		return
+	}
+	var seen [topLast]bool
+	for {
+		key, ok := s.Member()
+		if !ok {
+			break
+		}
+		start, m := s.Key().Start, member{kind: topKindOf(key), value: uint32(s.Pos())}
+		if m.kind != topOther {
+			if seen[m.kind] {
+				s.Fail(int(start), fmt.Sprintf("member %q twice", key))
+				return
+			}
+			seen[m.kind] = true
+		}
+		s.member(m.kind)
+		if m.span = s.Since(start); len(s.doc.top) == maxTop {
+			s.Limit(int(start), "too many members")
+			return
+		}
+		s.doc.top = append(s.doc.top, m)
+	}
+	if !s.filed {
+		s.Fail(0, "no files")
+	}
+}
+
+func topKindOf(key string) topKind {
+	switch key {
+	case "meta":
+		return topMeta
+	case "name":
+		return topName
+	case "files":
+		return topFiles
+	case "versions":
+		return topVersions
+	case "project-status":
+		return topStatus
+	}
+	return topOther
+}
+
+// member consumes the value of a top-level member.
+func (s *scan) member(kind topKind) {
+	start := s.Pos()
+	switch kind {
+	case topMeta:
+		s.meta()
+	case topName:
+		name, ok := s.Text()
+		if !ok || Normalize(name) != s.doc.name {
+			s.Fail(start, fmt.Sprintf("the page is about %.64q", name))
+		}
+	case topFiles:
+		if s.filed = s.Array(); !s.filed {
+			s.Fail(start, "files is not an array")
+			return
+		}
+		s.files()
+	case topVersions:
+		s.versionList()
+	case topStatus:
+		s.status()
+	default:
+		s.Skip()
+	}
+}
+
+// meta reads the metadata of the answer. Without a version it is 1.0 (PEP 629).
+func (s *scan) meta() {
+	start := uint32(s.Pos())
+	if !s.Object() {
+		s.Fail(int(start), "meta is not an object")
+		return
+	}
+	for {
+		key, ok := s.Member()
+		if !ok {
+			break
+		}
+		at := s.Pos()
+		switch key {
+		case "api-version":
+			value, ok := s.Text()
+			minor, known := minorOf(value)
+			if !ok || !known || !s.doc.api.Empty() {
+				s.Fail(at, fmt.Sprintf("the page has version %.32q of the protocol; only 1 is understood", value))
+				return
+			}
+			s.doc.api, s.doc.minor = s.Since(uint32(at)), minor
+		case "_last-serial":
+			if n, err := strconv.ParseInt(s.Skip().Of(s.doc.text), 10, 64); err == nil {
+				s.doc.serial = n
+			}
+		default:
+			s.Skip()
+		}
+	}
+	s.doc.meta = s.Since(start)
+}
+
+// minorOf reads a version "1.minor" of the protocol.
+func minorOf(version string) (minor int, ok bool) {
+	rest, ok := strings.CutPrefix(version, "1.")
+	if !ok || len(rest) > 4 {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(rest, 10, 16)
+	return int(n), err == nil
+}
+
+// versionList reads the list of releases (PEP 700). Anything but a string in it is passed over.
+func (s *scan) versionList() {
+	if !s.Array() {
+		s.Skip()
+		return
+	}
+	for s.Element() {
+		start := uint32(s.Pos())
+		if _, ok := s.Text(); !ok {
+			continue
+		}
+		if len(s.listed) == maxReleases {
+			s.Limit(int(start), "more than 100000 versions")
+			return
+		}
+		s.listed = append(s.listed, s.Since(start).Of(s.doc.text))
+	}
+}
+
+func (s *scan) status() {
+	if !s.Object() {
+		s.Skip()
+		return
+	}
+	for {
+		key, ok := s.Member()
+		if !ok {
+			return
+		}
+		switch key {
+		case "status":
+			s.doc.status.status, _ = s.Text()
+		case "reason":
+			s.doc.status.reason, _ = s.Text()
+		default:
+			s.Skip()
+		}
+	}
+}
