@@ -3,7 +3,6 @@ package gate
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -72,26 +71,27 @@ func (g *Gate) fetch(ctx context.Context, name string, kept *entry) (fetched, er
 	defer resp.Body.Close()
 	switch s := resp.StatusCode; {
 	case s == http.StatusOK:
-		return g.read(resp, name)
+		return g.read(resp, name, kept)
 	case s == http.StatusNotModified && req.IfNoneMatch != "":
-		fresh := *kept
-		fresh.checked = time.Now()
-		g.keep(name, &fresh)
-		return fetched{entry: &fresh}, nil
-	case s == http.StatusNotFound || s == http.StatusGone:
+		return g.confirm(name, kept), nil
+	}
+	err = publicStatus(resp, name)
+	if is[*NotFound](err) {
 		g.documents.Delete(name)
 		return fetched{}, nil
-	case resp.Throttled:
-		return fetched{}, &Unavailable{Wait: resp.Wait, Cooldown: true, Forwarded: true,
-			Reason: "the public registry asked for a pause; nothing is sent to it until that is over"}
-	case s == http.StatusRequestTimeout || s >= 500:
-		return fetched{}, &Unavailable{Wait: transientWait, Reason: fmt.Sprintf("the public registry answered %d", s)}
-	default:
-		return fetched{}, &BadUpstream{Reason: fmt.Sprintf("the public registry answered %d to a listing", s)}
 	}
+	return fetched{}, err
 }
 
-func (g *Gate) read(resp *upstream.Response, name string) (fetched, error) {
+// confirm keeps a document as current, with the validators that came with it.
+func (g *Gate) confirm(name string, kept *entry) fetched {
+	fresh := *kept
+	fresh.checked = time.Now()
+	g.keep(name, &fresh)
+	return fetched{entry: &fresh}
+}
+
+func (g *Gate) read(resp *upstream.Response, name string, kept *entry) (fetched, error) {
 	body, err := upstream.ReadBody(resp.Response, maxDocument)
 	if err != nil {
 		return fetched{}, fromPublic(err)
@@ -99,6 +99,10 @@ func (g *Gate) read(resp *upstream.Response, name string) (fetched, error) {
 	doc, err := g.Ecosystem.Scan(g.pkg(name), source(resp.Response, body))
 	if err != nil {
 		return fetched{}, fromPublic(err)
+	}
+	if g.older(doc, kept) {
+		g.Metrics.StaleUpstream(g.Ecosystem.Name)
+		return g.confirm(name, kept), nil
 	}
 	now := time.Now()
 	e := &entry{doc: doc, etag: resp.Header.Get("ETag"), fetched: now, checked: now, renderings: &renderings{}}

@@ -53,6 +53,10 @@ type Ecosystem struct {
 	// RenderVersion renders one version of a view, by number or dist-tag; false says that the view does not hold it. Nil where the
 	// protocol has no such document.
 	RenderVersion func(v registry.View, selector string) (registry.Rendering, bool, error)
+	// Serial is the upstream's count of changes that a document carries; nil where the protocol has none.
+	Serial func(registry.Document) (serial int64, ok bool)
+	// ScanIndex reads the list of all packages; nil where the protocol has none.
+	ScanIndex func(registry.Source) ([]string, error)
 }
 
 // Options make a Gate.
@@ -67,6 +71,8 @@ type Options struct {
 	// FirstParty names packages that resolve privately only.
 	FirstParty []policy.Pattern
 	Policy     *policy.Set
+	// MinPublic and MinTrusted are the weakest integrity that public and private versions may have.
+	MinPublic, MinTrusted Floor
 	// TTL is how long a public document is served without asking again; MaxStale how old it may be while its authority cools
 	// (R87; 0 is off); MaxBytes bounds the memory of documents and renderings.
 	TTL, MaxStale time.Duration
@@ -83,6 +89,8 @@ type Gate struct {
 	documents *cache.Store[string, *entry]
 	fetches   cache.Flight[string, fetched]
 	versions  *cache.Store[versionKey, versionFacts]
+	projects  atomic.Pointer[index]
+	indexes   cache.Flight[string, *index]
 }
 
 // versionKey names one entry of a document by its package and its key there.

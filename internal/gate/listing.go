@@ -39,6 +39,15 @@ type Listing struct {
 	Forwarded bool
 }
 
+// As is the listing under another media type that its form may have.
+func (l *Listing) As(contentType string) *Listing {
+	other := *l
+	r := *l.Rendered
+	r.contentType = contentType
+	other.Rendered = &r
+	return &other
+}
+
 // Listing gives a package's listing: the private versions, and the public ones that the rules admit. Its errors are *NotFound,
 // *Denied, *Forbidden, *Unavailable and *BadUpstream; anything else is a fault of ours.
 func (g *Gate) Listing(ctx context.Context, r ListingRequest) (*Listing, error) {
@@ -125,7 +134,7 @@ func (g *Gate) resolve(ctx context.Context, name, authorization string) (resolve
 	if !g.firstParty(name) {
 		got, err := g.publicDocument(ctx, name, g.TTL)
 		if err != nil {
-			return withoutPublic(res, failed, err)
+			return g.withoutPublic(res, failed, err)
 		}
 		res.public = got.entry
 		if got.retained && failed == nil {
@@ -143,10 +152,14 @@ func (g *Gate) resolve(ctx context.Context, name, authorization string) (resolve
 
 // withoutPublic serves the private versions while the public upstream cannot answer, and says so (R43); with none to serve, the
 // client hears of the public trouble, or of the longer wait of two (R44).
-func withoutPublic(res resolved, failed *Unavailable, cause error) (resolved, error) {
+func (g *Gate) withoutPublic(res resolved, failed *Unavailable, cause error) (resolved, error) {
 	wait, transient := errors.AsType[*Unavailable](cause)
 	_, bad := errors.AsType[*BadUpstream](cause)
-	if res.private == nil || len(res.private.Versions()) == 0 || !transient && !bad {
+	servable := 0
+	if res.private != nil {
+		_, servable = g.trusted(res.private)
+	}
+	if servable == 0 || !transient && !bad {
 		if transient && failed != nil {
 			return resolved{}, longest(wait, failed)
 		}
@@ -194,12 +207,16 @@ type admission struct {
 	until time.Time // zero: for ever
 }
 
-// admit runs the rules over a whole document. It is the one admission for listings; admitVersion is the same for one version.
+// admit is verdict over a whole document, without the words.
 func (g *Gate) admit(now time.Time, set *policy.Set, name string, e *entry) admission {
 	versions := e.doc.Versions()
 	a := admission{keep: make([]bool, len(versions))}
 	for i := range versions {
 		if e.elsewhere[i] {
+			continue
+		}
+		if !g.MinPublic.meets(versions[i]) {
+			g.Metrics.Denial(FloorRule)
 			continue
 		}
 		ok, rule, at := set.Admits(now, policy.Subject{Package: g.pkg(name), Version: versions[i]})
@@ -231,7 +248,7 @@ func (g *Gate) deniedListing(now time.Time, set *policy.Set, name string, e *ent
 		if e.elsewhere[i] {
 			continue
 		}
-		verdict := set.Evaluate(now, policy.Subject{Package: g.pkg(name), Version: v})
+		verdict := g.verdict(now, set, name, v)
 		sooner := !verdict.AdmittedAt.IsZero() && (best.AdmittedAt.IsZero() || verdict.AdmittedAt.Before(best.AdmittedAt))
 		if sooner || best.AdmittedAt.IsZero() {
 			best, what = verdict, name+"@"+v.Version
@@ -240,8 +257,16 @@ func (g *Gate) deniedListing(now time.Time, set *policy.Set, name string, e *ent
 	return &Denied{What: what, Verdict: best}
 }
 
+// verdict is the one admission of a public version: its integrity, then the rules.
+func (g *Gate) verdict(now time.Time, set *policy.Set, name string, v registry.Version) policy.Verdict {
+	if !g.MinPublic.meets(v) {
+		return floorVerdict(g.MinPublic)
+	}
+	return set.Evaluate(now, policy.Subject{Package: g.pkg(name), Version: v})
+}
+
 func (g *Gate) admitVersion(now time.Time, name string, v registry.Version) error {
-	verdict := g.policy.Load().Evaluate(now, policy.Subject{Package: g.pkg(name), Version: v})
+	verdict := g.verdict(now, g.policy.Load(), name, v)
 	if verdict.Admit {
 		return nil
 	}
@@ -264,9 +289,9 @@ func (g *Gate) countDecision(kind, read string, err error) {
 	g.Metrics.Decision(g.Ecosystem.Name, kind, decision)
 }
 
-func isDenial(err error) bool {
-	_, denied := errors.AsType[*Denied](err)
-	_, forbidden := errors.AsType[*Forbidden](err)
-	_, absent := errors.AsType[*NotFound](err)
-	return denied || forbidden || absent
+func isDenial(err error) bool { return is[*Denied](err) || is[*Forbidden](err) || is[*NotFound](err) }
+
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
 }

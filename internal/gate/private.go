@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"time"
 
@@ -68,54 +69,57 @@ func fromPrivate(err error) error {
 	return err
 }
 
-// privateArtifact looks for a file in the private upstream: at its conventional place, where the protocol has one, and where that is
-// empty, at the place that the private listing names. Nil without an error is an absence.
+// privateArtifact serves a file that the private listing names, verified against what it says. Nil without an error is an absence. What
+// is private must never be replaced by a public file of the same name, so the listing decides and not a lucky path.
 func (g *Gate) privateArtifact(ctx context.Context, r ArtifactRequest, key string) (*Artifact, error) {
-	asked := ""
-	if g.Ecosystem.ArtifactPath != nil {
-		u, err := g.Private.Under(g.Ecosystem.ArtifactPath(r.Name, r.File))
-		if err != nil {
-			return nil, err
-		}
-		asked = u.String()
-		a, err := g.fetchPrivate(ctx, upstream.Request{Method: r.Method, URL: u, Kind: r.kind()}, r.Authorization)
-		if a != nil || err != nil {
-			return a, err
-		}
-	}
 	doc, err := g.privateDocument(ctx, r.Name, r.Authorization)
 	if doc == nil || err != nil {
 		return nil, err
 	}
 	i := doc.Lookup(key)
-	if i < 0 || len(doc.Versions()[i].Artifacts) == 0 {
+	if i < 0 {
 		return nil, nil
 	}
-	// From here on the file is private: a public one of the same name must not stand in for it.
-	u, ok := g.Private.Owned(doc.Versions()[i].Artifacts[0].URL)
-	if !ok {
+	v := doc.Versions()[i]
+	if err := g.floor(r.Name, v, g.MinTrusted); err != nil {
+		return nil, err
+	}
+	if len(v.Artifacts) == 0 || r.Companion && v.Artifacts[0].Companion == nil {
+		return nil, &NotFound{What: r.what()}
+	}
+	file := v.Artifacts[0]
+	u, ok := g.Private.Owned(file.URL)
+	switch {
+	case ok:
+	case g.Ecosystem.ArtifactPath == nil:
 		return nil, &BadUpstream{Reason: "the private registry names a file at another host, which is not asked"}
+	default: // a registry behind a proxy may name itself by another address
+		if u, err = g.Private.Under(g.Ecosystem.ArtifactPath(r.Name, r.File)); err != nil {
+			return nil, err
+		}
 	}
+	digests := file.Digests
 	if r.Companion {
-		u = companionOf(u)
+		u, digests = companionOf(u), file.Companion.Digests
 	}
-	var a *Artifact
-	if u.String() != asked {
-		a, err = g.fetchPrivate(ctx, upstream.Request{Method: r.Method, URL: u, Kind: r.kind()}, r.Authorization)
-	}
+	a, err := g.fetchPrivate(ctx, upstream.Request{Method: r.Method, URL: u, Kind: r.kind()}, r.Authorization, digests)
 	if a == nil && err == nil {
 		return nil, &NotFound{What: r.what()}
 	}
 	return a, err
 }
 
-func (g *Gate) fetchPrivate(ctx context.Context, req upstream.Request, authorization string) (*Artifact, error) {
+func (g *Gate) fetchPrivate(ctx context.Context, req upstream.Request, authorization string, digests []registry.Digest) (*Artifact, error) {
 	resp, err := g.Private.Do(ctx, req, authorization)
 	if err != nil {
 		return nil, fromPrivate(err)
 	}
 	if resp.StatusCode == http.StatusOK {
-		return committed(&Artifact{Status: http.StatusOK, Header: artifactHeader(resp), Body: resp.Body}, req.Method)
+		body := io.ReadCloser(resp.Body)
+		if req.Method == http.MethodGet {
+			body = verify(body, digests)
+		}
+		return committed(&Artifact{Status: http.StatusOK, Header: artifactHeader(resp), Body: body}, req.Method)
 	}
 	defer resp.Body.Close()
 	return nil, privateStatus(resp)

@@ -145,12 +145,9 @@ func (g *Gate) parts(now time.Time, set *policy.Set, name string, res resolved) 
 	var parts []registry.Part
 	count := 0
 	if res.private != nil {
-		keep := make([]bool, len(res.private.Versions()))
-		for i := range keep {
-			keep[i] = true
-		}
+		keep, n := g.trusted(res.private)
 		parts = append(parts, registry.Part{Document: res.private, Keep: keep})
-		count = len(keep)
+		count = n
 	}
 	if res.public != nil {
 		a := g.admit(now, set, name, res.public)
@@ -162,10 +159,23 @@ func (g *Gate) parts(now time.Time, set *policy.Set, name string, res resolved) 
 		return parts, nil
 	case res.public != nil:
 		return nil, g.deniedListing(now, set, name, res.public)
+	case len(res.private.Versions()) > 0:
+		return nil, &Denied{What: name, Verdict: floorVerdict(g.MinTrusted)}
 	case res.private.Dropped() > 0:
 		return nil, &BadUpstream{Reason: "the private registry's document holds no usable version"}
 	}
 	return nil, &NotFound{What: "any version of " + name}
+}
+
+// trusted is which private versions may be served: all that meet the floor.
+func (g *Gate) trusted(doc registry.Document) (keep []bool, count int) {
+	keep = make([]bool, len(doc.Versions()))
+	for i, v := range doc.Versions() {
+		if keep[i] = g.MinTrusted.meets(v); keep[i] {
+			count++
+		}
+	}
+	return keep, count
 }
 
 func (g *Gate) view(r ListingRequest, parts []registry.Part) registry.View {

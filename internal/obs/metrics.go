@@ -22,6 +22,7 @@ type Metrics struct {
 	degraded       *prometheus.CounterVec
 	anomalies      *prometheus.CounterVec
 	dropped        *prometheus.CounterVec
+	stale          *prometheus.CounterVec
 	duration       *prometheus.HistogramVec
 }
 
@@ -41,13 +42,14 @@ func NewMetrics() *Metrics {
 		degraded:       counter("ecluse_degraded_listings_total", "Listings served incomplete or from a retained copy.", "ecosystem", "reason"),
 		anomalies:      counter("ecluse_relay_anomalies_total", "Artifact relays that did not succeed.", "ecosystem", "kind", "reason"),
 		dropped:        counter("ecluse_dropped_versions_total", "Listing entries that could not be used.", "ecosystem"),
+		stale:          counter("ecluse_stale_upstream_total", "Documents that were older than the kept one, by the upstream's own count.", "ecosystem"),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "ecluse_http_request_duration_seconds", Help: "Time to answer, body included.",
 			Buckets: []float64{.001, .005, .01, .05, .1, .5, 1, 5, 30, 120},
 		}, []string{"route", "code"}),
 	}
 	m.registry.MustRegister(m.publicRequests, m.refusals, m.entries, m.decisions, m.denials, m.divergence, m.degraded,
-		m.anomalies, m.dropped, m.duration, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+		m.anomalies, m.dropped, m.stale, m.duration, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 
@@ -90,6 +92,9 @@ func (m *Metrics) RelayAnomaly(ecosystem, kind, reason string) {
 
 // Dropped counts listing entries that could not be used.
 func (m *Metrics) Dropped(ecosystem string, n int) { m.dropped.WithLabelValues(ecosystem).Add(float64(n)) }
+
+// StaleUpstream counts one document that was older than the kept one (C22).
+func (m *Metrics) StaleUpstream(ecosystem string) { m.stale.WithLabelValues(ecosystem).Inc() }
 
 // Request observes one answered request.
 func (m *Metrics) Request(route string, code int, d time.Duration) {

@@ -245,11 +245,15 @@ func TestPrivateFiles(t *testing.T) {
 			case "/a/-/a-1.0.0.tgz":
 				http.Redirect(rw, r, "/download/1", http.StatusFound)
 			case "/download/1":
-				fmt.Fprint(rw, "moved, with "+r.Header.Get("Authorization"))
+				if r.Header.Get("Authorization") == "Bearer t" {
+					_, _ = rw.Write(fakenpm.File("a", "1.0.0"))
+				}
 			case "/b":
-				fmt.Fprintf(rw, `{"name":"b","versions":{"2.0.0":{"name":"b","version":"2.0.0","dist":{"tarball":"http://%s/odd/place","shasum":"da39a3ee5e6b4b0d3255bfef95601890afd80709"}}}}`, privateHost)
+				fmt.Fprintf(rw, `{"name":"b","versions":{"2.0.0":{"name":"b","version":"2.0.0","dist":{"tarball":"http://%s/odd/place","integrity":%q}}}}`, privateHost, fakenpm.Integrity([]byte("odd")))
 			case "/odd/place":
 				fmt.Fprint(rw, "odd")
+			case "/c":
+				fmt.Fprintf(rw, `{"name":"c","versions":{"1.0.0":{"name":"c","version":"1.0.0","dist":{"tarball":"http://%s/c/-/c-1.0.0.tgz","integrity":%q}}}}`, privateHost, fakenpm.Integrity(nil))
 			case "/c/-/c-1.0.0.tgz":
 				http.Redirect(rw, r, "http://elsewhere.test/c.tgz", http.StatusFound)
 			default:
@@ -257,7 +261,7 @@ func TestPrivateFiles(t *testing.T) {
 			}
 			return true
 		})
-		if a := w.get(fileA, "Authorization", "Bearer t"); a.status != 200 || a.body != "moved, with Bearer t" {
+		if a := w.get(fileA, "Authorization", "Bearer t"); a.status != 200 || a.body != string(fakenpm.File("a", "1.0.0")) {
 			t.Errorf("redirect: %d %q", a.status, a.body)
 		}
 		if a := w.get("/npm/b/-/b-2.0.0.tgz"); a.status != 200 || a.body != "odd" {

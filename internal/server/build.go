@@ -3,6 +3,7 @@ package server
 import (
 	"crypto/x509"
 	"log/slog"
+	"net/url"
 	"strings"
 
 	"go.opentelemetry.io/otel/trace"
@@ -32,41 +33,95 @@ func Build(o BuildOptions) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	metrics := obs.NewMetrics()
-	table := cooldown.New(cooldown.Options{})
-	client := upstream.New(upstream.Options{
-		Table: table, Metrics: metrics, Logger: o.Logger, Tracer: o.Tracer, UserAgent: "ecluse/" + o.Version,
+	b := builder{BuildOptions: o, rules: rules, metrics: obs.NewMetrics(), table: cooldown.New(cooldown.Options{})}
+	b.client = upstream.New(upstream.Options{
+		Table: b.table, Metrics: b.metrics, Logger: o.Logger, Tracer: o.Tracer, UserAgent: "ecluse/" + o.Version,
 		RootCAs: o.RootCAs, Hold: o.Config.Serve.Hold, Dial: o.Dial,
 	})
-	mount := o.Config.Mounts.NPM
-	public, err := client.Public(mount.Public, spelling(mount.ScopedPath.Public))
+	npm, err := b.npm(o.Config.Mounts.NPM)
 	if err != nil {
 		return nil, err
 	}
-	var private *upstream.Private
-	if mount.Private != nil {
-		if private, err = client.Private(mount.Private, spelling(mount.ScopedPath.Private)); err != nil {
-			return nil, err
-		}
+	pypi, err := b.pypi(o.Config.Mounts.PyPI)
+	if err != nil {
+		return nil, err
 	}
-	npm := gate.New(gate.Options{
-		Ecosystem: npmEcosystem(), Public: public, Private: private,
-		DegradePrivate: mount.PrivateFailure == config.Degrade, FirstParty: mount.FirstParty, Policy: rules,
-		TTL: o.Config.Cache.TTL, MaxStale: o.Config.Cache.MaxStale, MaxBytes: int64(o.Config.Cache.MaxBytes),
-		Metrics: metrics, Logger: o.Logger,
-	})
 	s := New(Options{
-		NPM: npm, Table: table, Metrics: metrics, Logger: o.Logger, Tracer: o.Tracer, HelpMessage: o.Config.Serve.HelpMessage,
-		MaxInFlight: o.Config.Serve.MaxInFlight, Wait: o.Config.Serve.Wait, Version: o.Version,
+		NPM: npm, PyPI: pypi, Table: b.table, Metrics: b.metrics, Logger: o.Logger, Tracer: o.Tracer,
+		HelpMessage: o.Config.Serve.HelpMessage, MaxInFlight: o.Config.Serve.MaxInFlight, Wait: o.Config.Serve.Wait, Version: o.Version,
 	})
 	if u := o.Config.PublicURL; u != nil {
 		s.opts.PublicURL = strings.TrimSuffix(u.String(), "/")
 	}
-	s.close = client.Close
+	s.close = b.client.Close
 	return s, nil
 }
 
-// Close drops idle connections to the upstreams.
-func (s *Server) Close() { s.close() }
+// builder holds what all mounts share.
+type builder struct {
+	BuildOptions
+	rules   *policy.Set
+	metrics *obs.Metrics
+	table   *cooldown.Table
+	client  *upstream.Client
+}
+
+func (b *builder) npm(m config.NPM) (*gate.Gate, error) {
+	public, err := b.client.Public(m.Public, spelling(m.ScopedPath.Public))
+	if err != nil {
+		return nil, err
+	}
+	private, err := b.private(m.Private, spelling(m.ScopedPath.Private))
+	if err != nil {
+		return nil, err
+	}
+	return b.gate(gate.Options{
+		Ecosystem: npmEcosystem(), Public: public, Private: private,
+		DegradePrivate: m.PrivateFailure == config.Degrade, FirstParty: m.FirstParty,
+	}), nil
+}
+
+// pypi builds the PyPI mount, whose index and files are authorities of their own (R30). Files may lie with the index as well.
+func (b *builder) pypi(m config.PyPI) (*gate.Gate, error) {
+	public, err := b.client.Public(m.Public, upstream.Encoded)
+	if err != nil {
+		return nil, err
+	}
+	private, err := b.private(m.Private, upstream.Encoded)
+	if err != nil {
+		return nil, err
+	}
+	files := []*upstream.Public{public}
+	for _, u := range m.Files {
+		f, err := b.client.Public(u, upstream.Encoded)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, f)
+	}
+	return b.gate(gate.Options{
+		Ecosystem: pypiEcosystem(), Public: public, Files: files, Private: private,
+		DegradePrivate: m.PrivateFailure == config.Degrade, FirstParty: m.FirstParty,
+	}), nil
+}
+
+func (b *builder) private(u *url.URL, s upstream.Spelling) (*upstream.Private, error) {
+	if u == nil {
+		return nil, nil
+	}
+	return b.client.Private(u, s)
+}
+
+// gate fills in what all mounts share. Each of the two mounts may use half of the memory.
+func (b *builder) gate(o gate.Options) *gate.Gate {
+	c := b.Config.Cache
+	o.Policy, o.TTL, o.MaxStale, o.MaxBytes = b.rules, c.TTL, c.MaxStale, int64(c.MaxBytes)/2
+	o.MinPublic, o.MinTrusted = gate.SHA256, gate.SHA256
+	o.Metrics, o.Logger = b.metrics, b.Logger
+	return gate.New(o)
+}
 
 func spelling(word string) upstream.Spelling { return upstream.Spelling(word == config.PathLiteral) }
+
+// Close drops idle connections to the upstreams.
+func (s *Server) Close() { s.close() }

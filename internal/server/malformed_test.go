@@ -25,7 +25,7 @@ func gzipped(t *testing.T, body []byte) []byte {
 	return buf.Bytes()
 }
 
-const goodVersion = `{"name":"a","version":"1.0.0","dist":{"tarball":"http://registry.test/a/-/a-1.0.0.tgz","shasum":"da39a3ee5e6b4b0d3255bfef95601890afd80709"}}`
+const goodVersion = `{"name":"a","version":"1.0.0","dist":{"tarball":"http://registry.test/a/-/a-1.0.0.tgz","integrity":"sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="}}`
 
 func document(versions, rest string) []byte {
 	return []byte(`{"name":"a","dist-tags":{"latest":"1.0.0"},"versions":{` + versions + `},"time":{"1.0.0":"1999-01-01T00:00:00.000Z","2.0.0":"1999-01-01T00:00:00.000Z"}` + rest + `}`)

@@ -23,6 +23,7 @@ import (
 // Options make a Server.
 type Options struct {
 	NPM     *gate.Gate
+	PyPI    *gate.Gate
 	Table   *cooldown.Table
 	Metrics *obs.Metrics
 	Logger  *slog.Logger
@@ -67,13 +68,16 @@ func (s *Server) Handler() http.Handler {
 		}
 		health("ok")(w, r)
 	})
-	npm := newNPMMount(s)
+	npm, pypi := newNPMMount(s), newPyPIMount(s)
 	return s.observe(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.URL.EscapedPath(), npm.prefix+"/") {
+		switch path := r.URL.EscapedPath(); {
+		case strings.HasPrefix(path, npm.prefix+"/"):
 			npm.ServeHTTP(w, r)
-			return
+		case strings.HasPrefix(path, pypi.prefix+"/"):
+			pypi.ServeHTTP(w, r)
+		default:
+			mux.ServeHTTP(w, r)
 		}
-		mux.ServeHTTP(w, r)
 	}))
 }
 
