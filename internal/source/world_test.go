@@ -18,6 +18,7 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/search"
 	"github.com/ecluse-gate/ecluse/internal/source"
 	"github.com/ecluse-gate/ecluse/internal/source/progress"
+	"github.com/ecluse-gate/ecluse/internal/source/record"
 	"github.com/ecluse-gate/ecluse/journal"
 )
 
@@ -25,15 +26,17 @@ const endpoint = "http://127.0.0.1"
 
 // world is a service, a folder of files, private folders for a run, and a tool. Everything is in memory and in virtual time but the files.
 type world struct {
-	t      *testing.T
-	emu    *emulatortest.Emulator
-	opts   source.Options
-	tokens atomic.Int32
-	token  string
-	dir    string // private
-	paths  []string
-	extra  map[string]any // more members of the request
-	seen   int            // requests that earlier calls of requests have given
+	t       *testing.T
+	emu     *emulatortest.Emulator
+	opts    source.Options
+	tokens  atomic.Int32
+	token   string
+	life    time.Duration // of a token, 0 for ever
+	renewed string        // the token from the second asking on, if life is set
+	dir     string        // private
+	paths   []string
+	extra   map[string]any // more members of the request
+	seen    int            // requests that earlier calls of requests have given
 }
 
 // inWorld runs a test in a bubble of virtual time, with the named files in the corpus.
@@ -64,8 +67,15 @@ func (w *world) connect() {
 
 // Token counts how often a token was asked for.
 func (w *world) Token(context.Context, string) (search.Token, error) {
-	w.tokens.Add(1)
-	return search.NewToken(w.token, time.Time{}), nil
+	n := w.tokens.Add(1)
+	if w.life == 0 {
+		return search.NewToken(w.token, time.Time{}), nil
+	}
+	text := w.token
+	if n > 1 {
+		text = w.renewed
+	}
+	return search.NewToken(text, time.Now().Add(w.life)), nil
 }
 
 func (w *world) tool() *source.Tool { return source.New(w.opts) }
@@ -170,7 +180,9 @@ func (w *world) continued(envelope []byte) *source.Outcome {
 	return w.tool().Apply(w.t.Context(), envelope, source.Places{})
 }
 
-func (w *world) resume() ([]byte, *source.Outcome) { return w.tool().Resume(w.t.Context(), w.path("journal")) }
+func (w *world) resume() ([]byte, *source.Outcome) {
+	return w.tool().Resume(w.t.Context(), w.path("journal"))
+}
 
 // created is a plan and its application under a script that the planning does not meet; it forgets the requests of the planning.
 func (w *world) created(script string) *source.Outcome {
@@ -246,3 +258,5 @@ func readJSON(t *testing.T, path string) map[string]any {
 	}
 	return m
 }
+
+func layout() *journal.Layout { return record.NewLayout() }
