@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/ecluse-gate/ecluse/internal/listing"
+	"github.com/ecluse-gate/ecluse/internal/pypi/naming"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
@@ -61,10 +62,10 @@ func (s *scan) again(first, again int) {
 func (s *scan) listReleases() {
 	for _, quoted := range s.listed {
 		var spelled string
-		if err := json.Unmarshal([]byte(quoted), &spelled); err != nil || spelled == "" || len(spelled) > maxVersion {
+		if err := json.Unmarshal([]byte(quoted), &spelled); err != nil || spelled == "" || len(spelled) > naming.MaxVersion {
 			continue
 		}
-		s.release(equalKey(spelled), quoted)
+		s.release(naming.EqualKey(spelled), quoted)
 	}
 }
 
@@ -81,17 +82,12 @@ func (s *scan) release(key, quoted string) uint32 {
 
 // place finds the release of a file by the file's name (C68).
 func (s *scan) place(r *rawFile) (version, kind string) {
-	raw, kind := rawVersion(s.doc.name, r.file)
-	if raw == "" {
-		r.bad = true
-		return "", ""
-	}
-	version, ok := releaseOf(raw)
+	version, kind, ok := naming.VersionOfFile(s.doc.name, r.file)
 	if !ok {
 		r.bad = true
 		return "", ""
 	}
-	r.release = s.release(equalKey(version), `"`+version+`"`)
+	r.release = s.release(naming.EqualKey(version), `"`+version+`"`)
 	return version, kind
 }
 
@@ -106,7 +102,7 @@ func (s *scan) facts(versions, kinds []string) {
 		artifacts[i] = registry.Artifact{File: r.file, URL: r.address, Digests: r.digests, Companion: r.companion}
 		d.entries[i] = r.entry
 		d.versions[i] = registry.Version{
-			Version: versions[i], Published: r.published, InstallScripts: kinds[i] != KindWheel,
+			Version: versions[i], Published: r.published, InstallScripts: kinds[i] != naming.KindWheel,
 			Artifacts: artifacts[i : i+1 : i+1],
 		}
 	}

@@ -1,11 +1,11 @@
 package pypi
 
 import (
-	"net/url"
 	"strings"
 	"time"
 
 	"github.com/ecluse-gate/ecluse/internal/listing"
+	"github.com/ecluse-gate/ecluse/internal/pypi/naming"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
@@ -124,7 +124,7 @@ func (s *scan) field(r *rawFile, f field) {
 		r.file, _ = s.Text()
 	case fieldURL:
 		if address, ok := s.Text(); ok {
-			r.address = absolute(s.base, address)
+			r.address = naming.Absolute(s.base, address)
 		}
 		s.doc.patches = append(s.doc.patches, patch{span: s.Since(start)})
 	case fieldHashes:
@@ -142,7 +142,7 @@ func (s *scan) field(r *rawFile, f field) {
 	case fieldYanked:
 		r.yanked = s.optional(r, c == 't' || c == 'f' || c == '"')
 	case fieldSize:
-		span := s.optional(r, digit(c))
+		span := s.optional(r, '0' <= c && c <= '9')
 		r.bad = r.bad || strings.ContainsAny(span.Of(s.doc.text), ".eE")
 	case fieldUploaded:
 		s.uploaded(r)
@@ -185,7 +185,7 @@ func (s *scan) provenance(r *rawFile) {
 	}
 	start := uint32(s.Pos())
 	address, _ := s.Text()
-	if span := s.Since(start); absolute(nil, address) == address {
+	if span := s.Since(start); naming.Absolute(nil, address) == address {
 		r.provenance = span
 	} else {
 		s.doc.patches = append(s.doc.patches, patch{span, "null"})
@@ -210,46 +210,4 @@ func (s *scan) hashes() (digests []registry.Digest, ok bool) {
 	}
 	digests, once := s.sums.since(first)
 	return digests, ok && once
-}
-
-// absolute reads an address against a base, which may be nil, and returns it absolute and without fragment and credential; empty when there
-// is no address that could be asked.
-func absolute(base *url.URL, address string) string {
-	if plainAddress(address) {
-		return address
-	}
-	if len(address) > maxAddress {
-		return ""
-	}
-	u, err := url.Parse(address)
-	if err != nil {
-		return ""
-	}
-	if base != nil {
-		u = base.ResolveReference(u)
-	}
-	if u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.Opaque != "" {
-		return ""
-	}
-	u.User, u.Fragment, u.RawFragment = nil, "", ""
-	out := u.String()
-	if len(out) > maxAddress {
-		return ""
-	}
-	return out
-}
-
-// plainAddress recognises the addresses of most files, which need no work: absolute, of plain characters, without port, query and dots as
-// segments.
-func plainAddress(s string) bool {
-	rest, ok := strings.CutPrefix(s, "https://")
-	if !ok || rest == "" || rest[0] == '/' || len(s) > maxAddress || strings.Contains(rest, "/.") {
-		return false
-	}
-	for i := range len(rest) {
-		if c := rest[i]; !alnum(c) && c != '/' && c != '-' && c != '_' && c != '.' {
-			return false
-		}
-	}
-	return true
 }

@@ -1,15 +1,9 @@
 package pypi
 
 import (
-	"bytes"
-	"errors"
-	"fmt"
-	"io"
-	"net/url"
-
-	"golang.org/x/net/html"
-
 	"github.com/ecluse-gate/ecluse/internal/listing"
+	"github.com/ecluse-gate/ecluse/internal/pypi/naming"
+	"github.com/ecluse-gate/ecluse/internal/pypi/webpage"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
@@ -21,29 +15,19 @@ const maxProjects = 2_000_000
 func ScanIndex(src registry.Source) ([]string, error) {
 	form, err := formOf(src)
 	if err != nil {
-		return nil, indexRefusal(err)
+		return nil, refuse("list of projects", err)
 	}
 	x := index{seen: map[string]struct{}{}}
 	if form == FormJSON {
 		err = x.json(src.Body)
 	} else {
-		err = x.html(src.Body)
+		err = webpage.Projects(src.Body, x.add)
 	}
 	if err != nil {
-		return nil, indexRefusal(err)
+		return nil, refuse("list of projects", err)
 	}
 	return x.names, nil
 }
-
-func indexRefusal(err error) error {
-	sentinel := registry.ErrMalformed
-	if e, ok := errors.AsType[*listing.Error](err); ok && e.Limit {
-		sentinel = registry.ErrTooLarge
-	}
-	return fmt.Errorf("list of projects: %w: %v", sentinel, err)
-}
-
-var errManyProjects = &listing.Error{Reason: "more than 2000000 projects", Limit: true}
 
 type index struct {
 	names []string
@@ -52,7 +36,7 @@ type index struct {
 
 // add takes one name and reports false when there are too many.
 func (x *index) add(spelled string) bool {
-	name, err := ParseName(spelled)
+	name, err := naming.ParseName(spelled)
 	if err != nil {
 		return true
 	}
@@ -110,54 +94,11 @@ func (x *index) projects(s *listing.Scanner) {
 				continue
 			}
 			if name, ok := s.Text(); ok && !x.add(name) {
-				s.Limit(s.Pos(), errManyProjects.Reason)
+				s.Limit(s.Pos(), "more than 2000000 projects")
 				return
 			}
 		}
 	}
-}
-
-// html takes the last segment of each link, which is the normalised name (PEP 503).
-func (x *index) html(body []byte) error {
-	if len(body) > listing.MaxBytes {
-		return &listing.Error{Reason: "page larger than 64 MiB", Limit: true}
-	}
-	z := html.NewTokenizer(bytes.NewReader(body))
-	z.SetMaxBuf(maxToken)
-	for {
-		switch z.Next() {
-		case html.ErrorToken:
-			if err := z.Err(); !errors.Is(err, io.EOF) {
-				return &listing.Error{Reason: "a tag or text of the page is larger than 1 MiB", Limit: true}
-			}
-			if len(x.names) == 0 {
-				return &listing.Error{Reason: "no link to a project in the page"}
-			}
-			return nil
-		case html.StartTagToken, html.SelfClosingTagToken:
-			name, more := z.TagName()
-			if tag := string(name); tag != "script" && tag != "style" {
-				z.NextIsNotRawText()
-			}
-			if string(name) == "a" && !x.link(z, more) {
-				return errManyProjects
-			}
-		}
-	}
-}
-
-func (x *index) link(z *html.Tokenizer, more bool) bool {
-	for more {
-		var key, value []byte
-		key, value, more = z.TagAttr()
-		if string(key) != "href" {
-			continue
-		}
-		href := bytes.TrimSuffix(bytes.TrimSpace(value), []byte("/"))
-		name, err := url.PathUnescape(lastSegment(string(href)))
-		return err != nil || x.add(name)
-	}
-	return true
 }
 
 // RenderIndex writes the list of all projects in a form. Names must be normalised; links are relative to the list's own address.

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/ecluse-gate/ecluse/internal/pypi/naming"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
@@ -59,7 +60,7 @@ func ParsePath(escaped string) (Route, error) {
 	case len(segments) == 1 && segments[0] == "legacy":
 		return Route{Kind: RouteUpload}, nil
 	case len(segments) == 2 && segments[0] == "simple":
-		name, err := ParseName(segments[1])
+		name, err := naming.ParseName(segments[1])
 		if err != nil {
 			return Route{}, fmt.Errorf("%w: %v", ErrPath, err)
 		}
@@ -72,7 +73,7 @@ func ParsePath(escaped string) (Route, error) {
 }
 
 func fileRoute(project, file string) (Route, error) {
-	name, err := ParseName(project)
+	name, err := naming.ParseName(project)
 	if err != nil {
 		return Route{}, fmt.Errorf("%w: %v", ErrPath, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/ecluse-gate/ecluse/internal/listing"
+	"github.com/ecluse-gate/ecluse/internal/pypi/naming"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
@@ -58,7 +59,7 @@ func newView(v registry.View) (*view, error) {
 	if len(v.Parts) == 0 {
 		return nil, errParts
 	}
-	w := &view{name: Normalize(v.Package.Name)}
+	w := &view{name: naming.Normalize(v.Package.Name)}
 	w.link = v.Base + FilePath(w.name, "")
 	quoted, _ := json.Marshal(w.link) // strings cannot fail
 	w.quoted = string(quoted[:len(quoted)-1])

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/ecluse-gate/ecluse/internal/listing"
+	"github.com/ecluse-gate/ecluse/internal/pypi/naming"
+	"github.com/ecluse-gate/ecluse/internal/pypi/webpage"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
@@ -18,7 +20,6 @@ const (
 	maxFiles    = 100_000
 	maxReleases = 100_000
 	maxTop      = 4_096
-	maxAddress  = 8_192
 )
 
 // Scan reads a project's page, JSON or HTML as its content type says, in one strict pass. It keeps src.Body, which must not be changed any
@@ -35,15 +36,12 @@ func Scan(pkg registry.Package, src registry.Source) (registry.Document, error) 
 	if err != nil {
 		return nil, refusal(pkg, err)
 	}
-	doc := &document{name: Normalize(pkg.Name)}
+	doc := &document{name: naming.Normalize(pkg.Name)}
 	body := src.Body
 	if form == FormHTML {
-		page, err := readHTML(src)
-		if err != nil {
+		if body, doc.dropped, err = webpage.ToJSON(doc.name, src); err != nil {
 			return nil, refusal(pkg, err)
 		}
-		body = page.json(doc.name)
-		doc.dropped = page.dropped
 	}
 	s := scan{Scanner: listing.NewScanner(body), base: src.URL, doc: doc}
 	s.doc.text = s.Doc()
@@ -73,12 +71,15 @@ func formOf(src registry.Source) (form string, err error) {
 	return "", &listing.Error{Reason: fmt.Sprintf("content type %.64q is neither form of a page", src.ContentType)}
 }
 
-func refusal(pkg registry.Package, err error) error {
+func refusal(pkg registry.Package, err error) error { return refuse("page of "+pkg.String(), err) }
+
+// refuse types what the span engine says of a document.
+func refuse(what string, err error) error {
 	sentinel := registry.ErrMalformed
 	if e, ok := errors.AsType[*listing.Error](err); ok && e.Limit {
 		sentinel = registry.ErrTooLarge
 	}
-	return fmt.Errorf("page of %s: %w: %v", pkg, sentinel, err)
+	return fmt.Errorf("%s: %w: %v", what, sentinel, err)
 }
 
 // scan is the state of one pass.
@@ -149,7 +150,7 @@ func (s *scan) member(kind topKind) {
 		s.meta()
 	case topName:
 		name, ok := s.Text()
-		if !ok || Normalize(name) != s.doc.name {
+		if !ok || naming.Normalize(name) != s.doc.name {
 			s.Fail(start, fmt.Sprintf("the page is about %.64q", name))
 		}
 	case topFiles:

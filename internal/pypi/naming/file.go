@@ -1,4 +1,4 @@
-package pypi
+package naming
 
 import "strings"
 
@@ -36,6 +36,12 @@ var extensions = [...]struct{ ending, kind string }{
 	{".msi", KindInstaller},
 }
 
+// KindOf tells the kind of a file by its ending; it is empty when the ending is of no kind that an index lists.
+func KindOf(file string) string {
+	_, kind := split(file)
+	return kind
+}
+
 // split takes a file's ending off; an unknown one gives the empty kind.
 func split(file string) (stem, kind string) {
 	for _, e := range extensions {
@@ -46,7 +52,7 @@ func split(file string) (stem, kind string) {
 	return "", ""
 }
 
-// KeyOfFile is the key under which a document has a file ([registry.Document.Lookup]): the name itself, and for a companion the name of the
+// KeyOfFile is the key under which a document has a file: the name itself, and for a companion the name of the
 // file that it describes. It reports false for a name that no file of the project can have.
 func KeyOfFile(name, file string) (key string, ok bool) {
 	if key, ok = strings.CutSuffix(file, CompanionSuffix); !ok {

@@ -1,12 +1,12 @@
-package pypi
+package naming
 
 import (
 	"strconv"
 	"strings"
 )
 
-// maxVersion bounds a version.
-const maxVersion = 128
+// MaxVersion bounds a version, in bytes.
+const MaxVersion = 128
 
 // NormalizeVersion spells a version as PEP 440 normalises it ("V1.0-Beta_1" is "1.0b1"). It reports false for what is no version there.
 // Trailing zeros stay: "1.0" and "1.0.0" are equal to installers and two spellings here.
@@ -14,7 +14,7 @@ func NormalizeVersion(s string) (string, bool) {
 	if simple(s) {
 		return s, true
 	}
-	if len(s) > maxVersion {
+	if len(s) > MaxVersion {
 		return "", false
 	}
 	p := versionParser{rest: strings.ToLower(strings.TrimSpace(s))}
@@ -26,7 +26,7 @@ func NormalizeVersion(s string) (string, bool) {
 
 // simple reports whether a version is of the kind that most are, numbers and dots, which is its own normalised spelling.
 func simple(s string) bool {
-	if s == "" || len(s) > maxVersion {
+	if s == "" || len(s) > MaxVersion {
 		return false
 	}
 	start := 0
@@ -42,9 +42,9 @@ func simple(s string) bool {
 	return true
 }
 
-// equalKey is a spelling that equal versions share (PEP 440, version comparison): the normalised one without the zeros at the end of the
+// EqualKey is a spelling that equal versions share (PEP 440, version comparison): the normalised one without the zeros at the end of the
 // release. Of what is no version it is the text in lower case.
-func equalKey(s string) string {
+func EqualKey(s string) string {
 	v, ok := NormalizeVersion(s)
 	if !ok {
 		return strings.ToLower(s)

@@ -1,4 +1,6 @@
-package pypi
+// Package webpage reads the HTML pages of the Python package index (PEP 503) with the tokenizer of the HTML standard. A project's page
+// becomes the JSON form (PEP 691), so that everything else knows one form only.
+package webpage
 
 import (
 	"bytes"
@@ -19,9 +21,9 @@ import (
 const maxToken = 1 << 20
 
 // maxAnchors bounds the links of an HTML page, those to files and others.
-const maxAnchors = 2 * maxFiles
+const maxAnchors = 200_000
 
-// page is an HTML page, read. It becomes the JSON form, so that everything else knows one form only.
+// page is a project's page, read.
 type page struct {
 	base            *url.URL // what links are read against; nil when nothing is known of it
 	based           bool     // base is that of a base element
@@ -42,26 +44,44 @@ type anchor struct {
 	bad                                                   bool // an attribute is there twice, with two values
 }
 
-// readHTML reads a page with the tokenizer of the HTML standard, which takes unclosed tags, unquoted values and attributes without one as
-// browsers do.
-func readHTML(src registry.Source) (*page, error) {
-	if len(src.Body) > listing.MaxBytes {
-		return nil, &listing.Error{Reason: "page larger than 64 MiB", Limit: true}
+// tokens hands the tokens of a page to a function: tags, texts and comments, and at the end html.ErrorToken. Unclosed tags, unquoted values
+// and attributes without one are taken as browsers take them.
+func tokens(body []byte, each func(*html.Tokenizer, html.TokenType) error) error {
+	if len(body) > listing.MaxBytes {
+		return &listing.Error{Reason: "page larger than 64 MiB", Limit: true}
 	}
-	p := &page{base: src.URL}
-	z := html.NewTokenizer(bytes.NewReader(src.Body))
+	z := html.NewTokenizer(bytes.NewReader(body))
 	z.SetMaxBuf(maxToken)
 	for {
-		switch z.Next() {
+		t := z.Next()
+		if t == html.ErrorToken && !errors.Is(z.Err(), io.EOF) {
+			return &listing.Error{Reason: "a tag or text of the page is larger than 1 MiB", Limit: true}
+		}
+		if err := each(z, t); err != nil || t == html.ErrorToken {
+			return err
+		}
+	}
+}
+
+// plainText makes the tokenizer look for tags in an element that it would take for text, except in scripts and styles: an unclosed title must
+// not swallow the page.
+func plainText(z *html.Tokenizer, tag []byte) {
+	if name := string(tag); name != "script" && name != "style" {
+		z.NextIsNotRawText()
+	}
+}
+
+// read reads a project's page.
+func read(src registry.Source) (*page, error) {
+	p := &page{base: src.URL}
+	return p, tokens(src.Body, func(z *html.Tokenizer, t html.TokenType) error {
+		switch t {
 		case html.ErrorToken:
-			if err := z.Err(); !errors.Is(err, io.EOF) {
-				return nil, &listing.Error{Reason: "a tag or text of the page is larger than 1 MiB", Limit: true}
-			}
-			return p, p.check()
+			return p.check()
 		case html.StartTagToken, html.SelfClosingTagToken:
 			p.tag(z)
 			if len(p.anchors) > maxAnchors {
-				return nil, &listing.Error{Reason: "more than 200000 links", Limit: true}
+				return &listing.Error{Reason: "more than 200000 links", Limit: true}
 			}
 		case html.TextToken:
 			if p.heading {
@@ -73,11 +93,13 @@ func readHTML(src registry.Source) (*page, error) {
 				p.serial, _ = strconv.ParseInt(n, 10, 64)
 			}
 		}
-	}
+		return nil
+	})
 }
 
 func (p *page) tag(z *html.Tokenizer) {
 	name, more := z.TagName()
+	plainText(z, name)
 	switch string(name) {
 	case "a":
 		p.anchor(z, more)
@@ -87,10 +109,6 @@ func (p *page) tag(z *html.Tokenizer) {
 		p.metaElement(z, more)
 	case "title", "h1":
 		p.heading = true
-		z.NextIsNotRawText() // an unclosed title must not swallow the page
-	case "script", "style":
-	default:
-		z.NextIsNotRawText()
 	}
 }
 

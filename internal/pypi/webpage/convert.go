@@ -1,26 +1,34 @@
-package pypi
+package webpage
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
 
 	"github.com/ecluse-gate/ecluse/internal/listing"
+	"github.com/ecluse-gate/ecluse/internal/pypi/naming"
+	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
-// check refuses a page of another major version, and one that is no project page at all, such as a request to sign in: it has no link to a
-// file, and nothing in it says that it is one. To take it for an empty project would say that the project does not exist.
-func (p *page) check() error {
-	if _, ok := minorOf(p.version); !ok && p.version != "" {
-		return &listing.Error{Reason: fmt.Sprintf("the page has version %.32q of the protocol; only 1 is understood", p.version)}
+// ToJSON reads a project's page and returns it in the JSON form, and how many links to files in it cannot be read. Links that are not to
+// files are left out. Errors are of type *[listing.Error].
+func ToJSON(name string, src registry.Source) (body []byte, dropped int, err error) {
+	p, err := read(src)
+	if err != nil {
+		return nil, 0, err
 	}
+	return p.json(name), p.dropped, nil
+}
+
+// check refuses what is no project page at all, such as a request to sign in: it has no link to a file, and nothing in it says that it
+// is one. To take it for an empty project would say that the project does not exist.
+func (p *page) check() error {
 	if p.version != "" || p.titled {
 		return nil
 	}
 	for i := range p.anchors {
-		if _, kind := split(lastSegment(p.anchors[i].href)); kind != "" {
+		if naming.KindOf(lastSegment(p.anchors[i].href)) != "" {
 			return nil
 		}
 	}
@@ -35,10 +43,15 @@ func lastSegment(href string) string {
 	return href[strings.LastIndexByte(href, '/')+1:]
 }
 
-// json writes the page in the JSON form. Links that are not to files are left out; those to files that cannot be read are counted.
+// json writes the page. Version 1.0 is all that can be promised of it, but another major version is handed on, to be refused.
 func (p *page) json(name string) []byte {
 	w := writer{out: make([]byte, 0, 512+512*len(p.anchors))}
-	w.raw(`{"meta":{"api-version":"1.0"`)
+	version := "1.0"
+	if p.version != "" && !strings.HasPrefix(p.version, "1.") {
+		version = p.version
+	}
+	w.raw(`{"meta":{"api-version":`)
+	w.string(version)
 	if p.serial > 0 {
 		w.raw(`,"_last-serial":` + strconv.FormatInt(p.serial, 10))
 	}
@@ -56,7 +69,7 @@ func (p *page) json(name string) []byte {
 	first := true
 	for i := range p.anchors {
 		a := &p.anchors[i]
-		if _, kind := split(lastSegment(a.href)); kind == "" {
+		if naming.KindOf(lastSegment(a.href)) == "" {
 			continue
 		}
 		address, file, hashes := p.resolve(a.href)
@@ -76,7 +89,7 @@ func (p *page) json(name string) []byte {
 
 // resolve reads a link to a file: its absolute address, the file's name and what the fragment says of its digests.
 func (p *page) resolve(href string) (address, file, fragment string) {
-	address = absolute(p.base, strings.NewReplacer("\n", "", "\r", "", "\t", "").Replace(href))
+	address = naming.Absolute(p.base, strings.NewReplacer("\n", "", "\r", "", "\t", "").Replace(href))
 	if address == "" {
 		return "", "", ""
 	}
@@ -116,7 +129,7 @@ func (p *page) file(w *writer, a *anchor, address, file, fragment string) {
 		w.raw(`,"gpg-sig":` + *a.signature)
 	}
 	if a.provenance != nil {
-		w.optional("provenance", absolute(p.base, strings.TrimSpace(*a.provenance)))
+		w.optional("provenance", naming.Absolute(p.base, strings.TrimSpace(*a.provenance)))
 	}
 	if a.yanked != nil {
 		if *a.yanked == "" {
@@ -130,10 +143,9 @@ func (p *page) file(w *writer, a *anchor, address, file, fragment string) {
 
 // hashName reports whether a name in a fragment is that of a hash function and not of something else, such as "egg".
 func hashName(name string) bool {
-	for _, known := range &algorithms {
-		if known.name == name {
-			return true
-		}
+	switch name {
+	case "md5", "sha1", "sha224", "sha256", "sha384", "sha512":
+		return true
 	}
 	return strings.HasPrefix(name, "sha3_") || strings.HasPrefix(name, "blake2")
 }
