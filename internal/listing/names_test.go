@@ -9,7 +9,12 @@ import (
 func TestNames(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 3, 100, 5000} {
 		name := strconv.Itoa
-		names := IndexNames(n, name, func(first, i int) { t.Errorf("%d and %d are the same", first, i) })
+		var names Names
+		for i := range n {
+			if at, again := names.Add(name(i), name); at != i || again {
+				t.Fatalf("Add(%d) = %d, %v", i, at, again)
+			}
+		}
 		for i := range n {
 			if got := names.Lookup(name(i), name); got != i {
 				t.Fatalf("n = %d: Lookup(%d) = %d", n, i, got)
@@ -20,20 +25,24 @@ func TestNames(t *testing.T) {
 				t.Fatalf("n = %d: Lookup(%q) = %d", n, absent, got)
 			}
 		}
-	}
-	var zero Names
-	if zero.Lookup("x", nil) != -1 {
-		t.Error("the zero index finds something")
+		if cost := names.Cost(); cost > int64(24*n+64) {
+			t.Errorf("n = %d: %d bytes", n, cost)
+		}
 	}
 }
 
+// A name that is there twice is found where it was first; later names keep their positions.
 func TestNamesTwice(t *testing.T) {
 	texts := []string{"a", "b", "a", "c", "a"}
 	name := func(i int) string { return texts[i] }
-	var again []string
-	names := IndexNames(len(texts), name, func(first, i int) { again = append(again, fmt.Sprint(first, i)) })
-	if fmt.Sprint(again) != "[0 2 0 4]" {
-		t.Errorf("repeats = %v", again)
+	var names Names
+	var got string
+	for _, text := range texts {
+		at, again := names.Add(text, name)
+		got += fmt.Sprint(at, again, " ")
+	}
+	if got != "0 false 1 false 0 true 3 false 0 true " {
+		t.Error(got)
 	}
 	if names.Lookup("a", name) != 0 || names.Lookup("c", name) != 3 {
 		t.Error("a later position replaced an earlier one")

@@ -17,40 +17,38 @@ type Scanner struct {
 	key   Span
 	end   int
 	// slash is the position of the first backslash that is not before pos, or the length of the document; it may lag behind.
-	slash    int
-	quotes   quotes
-	controls bool // there are control characters in the document
-	err      *Error
+	slash  int
+	quotes quotes
+	err    *Error
 }
 
-// NewScanner starts on a document. It keeps doc, and strings it returns point into it: the caller must not change it any more.
+// NewScanner starts on a document. It keeps doc, and strings it returns point into it: the caller must not change it any more. That the
+// document is valid UTF-8 is known only when [Scanner.End] says so.
 func NewScanner(doc []byte) *Scanner {
 	s := &Scanner{doc: text(doc)}
 	if len(doc) > MaxBytes {
 		s.Limit(0, "document larger than 64 MiB")
 		return s
 	}
-	var ascii bool
-	if s.controls, ascii = survey(s.doc); !ascii && !utf8.Valid(doc) {
-		s.Fail(invalidUTF8(doc), "invalid UTF-8")
-		return s
-	}
 	s.seekSlash(0)
-	s.quotes.at(s.doc, 0)
-	s.space()
+	s.quotes = quotes{base: -64}.refill(s.doc)
+	s.pos = space(s.doc, 0)
 	return s
 }
 
-// invalidUTF8 finds the first byte that does not belong to a valid sequence.
-func invalidUTF8(doc []byte) int {
-	for i := 0; i < len(doc); {
-		r, n := utf8.DecodeRune(doc[i:])
+// invalidUTF8 finds the first byte that does not belong to a valid sequence, or -1.
+func invalidUTF8(doc string) int {
+	if utf8.ValidString(doc) {
+		return -1
+	}
+	i := 0
+	for {
+		r, n := utf8.DecodeRuneInString(doc[i:])
 		if r == utf8.RuneError && n == 1 {
 			return i
 		}
 		i += n
 	}
-	return len(doc)
 }
 
 // Doc is the document as a string; spans refer to it.
@@ -63,23 +61,30 @@ func (s *Scanner) Pos() int { return s.pos }
 func (s *Scanner) Since(start uint32) Span { return Span{start, uint32(s.end)} }
 
 // Fail refuses the document at an offset. The first refusal is kept.
-func (s *Scanner) Fail(offset int, reason string) {
-	if s.err == nil {
-		s.err = &Error{Offset: offset, Reason: reason}
-	}
-}
+func (s *Scanner) Fail(offset int, reason string) { s.refuse(Error{Offset: offset, Reason: reason}) }
 
 // Limit refuses the document because it breaks a bound.
 func (s *Scanner) Limit(offset int, reason string) {
+	s.refuse(Error{Offset: offset, Reason: reason, Limit: true})
+}
+
+// refuse keeps the error and moves to the end, so that there is nothing left for any method.
+func (s *Scanner) refuse(e Error) {
 	if s.err == nil {
-		s.err = &Error{Offset: offset, Reason: reason, Limit: true}
+		s.err = &e
 	}
+	s.pos = len(s.doc)
 }
 
 // End checks that nothing but white space follows and returns the first error, a *[Error].
 func (s *Scanner) End() error {
 	if s.err == nil && s.pos < len(s.doc) {
 		s.Fail(s.pos, "data after the document")
+	}
+	if s.err == nil && s.quotes.beyond != 0 {
+		if i := invalidUTF8(s.doc); i >= 0 {
+			s.Fail(i, "invalid UTF-8")
+		}
 	}
 	if s.err != nil {
 		return s.err
@@ -89,7 +94,7 @@ func (s *Scanner) End() error {
 
 // Peek returns the first byte of the next value ('{', '[', '"', 't', 'f', 'n', a digit or '-'), or 0 at the end or after an error.
 func (s *Scanner) Peek() byte {
-	if s.err != nil || s.pos >= len(s.doc) {
+	if s.pos >= len(s.doc) {
 		return 0
 	}
 	return s.doc[s.pos]
@@ -110,8 +115,7 @@ func (s *Scanner) enter(open byte) bool {
 		return false
 	}
 	s.depth++
-	s.pos++
-	s.space()
+	s.pos = space(s.doc, s.pos+1)
 	s.fresh = true
 	return true
 }
@@ -123,32 +127,29 @@ func (s *Scanner) Member() (key string, ok bool) {
 	if !s.next('}') {
 		return "", false
 	}
-	start := s.pos
-	if s.Peek() != '"' {
+	doc, start, slash := s.doc, s.pos, s.slash
+	if start >= len(doc) || doc[start] != '"' {
 		s.Fail(start, "object key expected")
 		return "", false
 	}
-	slash := s.slash
 	end := s.string(start)
 	if end < 0 {
 		return "", false
 	}
-	key = s.doc[start+1 : end-1]
+	s.key = Span{uint32(start), uint32(end)}
+	key = doc[start+1 : end-1]
 	if s.slash != slash { // it was passed, so there may be escapes
 		if key, ok = unescape(key); !ok {
 			s.Fail(start, "object key with half a surrogate pair")
 			return "", false
 		}
 	}
-	s.key = Span{uint32(start), uint32(end)}
-	s.pos = end
-	s.space()
-	if s.Peek() != ':' {
-		s.Fail(s.pos, "colon expected")
+	i := space(doc, end)
+	if i >= len(doc) || doc[i] != ':' {
+		s.Fail(i, "colon expected")
 		return "", false
 	}
-	s.pos++
-	s.space()
+	s.pos = space(doc, i+1)
 	return key, true
 }
 
@@ -161,38 +162,37 @@ func (s *Scanner) Element() bool { return s.next(']') }
 
 // next handles the separator before a member or element, or the end of the container.
 func (s *Scanner) next(end byte) bool {
-	c := s.Peek()
+	doc, i := s.doc, s.pos
 	switch {
-	case c == end:
+	case i >= len(doc):
+		s.Fail(i, "unfinished container")
+		return false
+	case doc[i] == end:
 		s.depth--
 		s.fresh = false
-		s.pos++
-		s.end = s.pos
-		s.space()
+		s.end = i + 1
+		s.pos = space(doc, i+1)
 		return false
 	case s.fresh:
 		s.fresh = false
-	case c == ',':
-		s.pos++
-		s.space()
+	case doc[i] == ',':
+		s.pos = space(doc, i+1)
 	default:
-		s.Fail(s.pos, "comma or end of container expected")
+		s.Fail(i, "comma or end of container expected")
+		return false
 	}
-	return s.err == nil
+	return true
 }
 
 // Skip validates the next value and returns its span.
 func (s *Scanner) Skip() Span {
-	if s.err != nil {
-		return Span{}
-	}
 	start := s.pos
 	end := s.value(start)
 	if end < 0 {
 		return Span{}
 	}
-	s.pos, s.end = end, end
-	s.space()
+	s.end = end
+	s.pos = space(s.doc, end)
 	return Span{uint32(start), uint32(end)}
 }
 
@@ -209,8 +209,8 @@ func (s *Scanner) Text() (value string, ok bool) {
 	if end < 0 {
 		return "", false
 	}
-	s.pos, s.end = end, end
-	s.space()
+	s.end = end
+	s.pos = space(s.doc, end)
 	value = s.doc[start+1 : end-1]
 	if s.slash != slash { // it was passed, so there may be escapes
 		return unescape(value)
@@ -218,9 +218,7 @@ func (s *Scanner) Text() (value string, ok bool) {
 	return value, true
 }
 
-// space moves past white space.
-func (s *Scanner) space() { s.pos = space(s.doc, s.pos) }
-
+// space returns the position of the first byte from i on that is not white space.
 func space(doc string, i int) int {
 	if i < len(doc) && doc[i] <= ' ' {
 		return spaces(doc, i)

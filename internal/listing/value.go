@@ -11,7 +11,7 @@ import (
 // bit per level (set: object), so hostile nesting costs neither memory nor goroutine stack. It is the engine's hot path and therefore
 // one function that keeps its state in registers: most bytes of a listing are members of opaque objects.
 func (s *Scanner) value(i int) int {
-	doc, q, plain := s.doc, s.quotes, s.plain()
+	doc, q, slash := s.doc, s.quotes, s.slash
 	var objects uint64
 	depth, room := 0, MaxDepth-s.depth
 	for {
@@ -22,19 +22,20 @@ func (s *Scanner) value(i int) int {
 		switch c := doc[i]; c {
 		case '"':
 			if q.mask == 0 {
-				q = refill(doc, q.base)
+				q = q.refill(doc)
 			}
 			if q.mask &= q.mask - 1; q.mask == 0 {
-				q = refill(doc, q.base)
+				q = q.refill(doc)
 			}
 			start := i
 			i = q.base + bits.TrailingZeros64(q.mask) + 1
 			q.mask &= q.mask - 1
-			if i > plain {
+			if i > slash || q.control != 0 {
+				s.quotes = q
 				if i = s.stringSlow(start); i < 0 {
 					return -1
 				}
-				q, plain = s.quotes, s.plain()
+				q, slash = s.quotes, s.slash
 			}
 		case '{', '[':
 			if depth == room {
@@ -90,19 +91,20 @@ func (s *Scanner) value(i int) int {
 			return s.stop(i, "object key expected")
 		}
 		if q.mask == 0 {
-			q = refill(doc, q.base)
+			q = q.refill(doc)
 		}
 		if q.mask &= q.mask - 1; q.mask == 0 {
-			q = refill(doc, q.base)
+			q = q.refill(doc)
 		}
 		start := i
 		i = q.base + bits.TrailingZeros64(q.mask) + 1
 		q.mask &= q.mask - 1
-		if i > plain {
+		if i > slash || q.control != 0 {
+			s.quotes = q
 			if i = s.stringSlow(start); i < 0 {
 				return -1
 			}
-			q, plain = s.quotes, s.plain()
+			q, slash = s.quotes, s.slash
 		}
 		i = space(doc, i)
 		if i >= len(doc) || doc[i] != ':' {
@@ -122,31 +124,41 @@ func (s *Scanner) stop(i int, reason string) int {
 type quotes struct {
 	base int
 	mask uint64
+	// control and beyond are not 0 once a control character and a byte beyond ASCII were seen in this block or an earlier one.
+	control, beyond uint64
 }
 
 // refill finds the quotes of the next block that has any. At the end of the document the base is its length and the mask is empty,
 // which makes every position computed from them lie outside.
-func refill(doc string, base int) quotes {
-	for base += 64; base+64 <= len(doc); base += 64 {
-		block := doc[base : base+64]
-		mask := quoteBits(load(block, 0)) | quoteBits(load(block, 8))<<8 |
-			quoteBits(load(block, 16))<<16 | quoteBits(load(block, 24))<<24 |
-			quoteBits(load(block, 32))<<32 | quoteBits(load(block, 40))<<40 |
-			quoteBits(load(block, 48))<<48 | quoteBits(load(block, 56))<<56
-		if mask != 0 {
-			return quotes{base, mask}
+func (q quotes) refill(doc string) quotes {
+	for q.base += 64; q.base+64 <= len(doc); q.base += 64 {
+		block := doc[q.base : q.base+64]
+		a, b, c, d := load(block, 0), load(block, 8), load(block, 16), load(block, 24)
+		e, f, g, h := load(block, 32), load(block, 40), load(block, 48), load(block, 56)
+		q.mask = quoteBits(a) | quoteBits(b)<<8 | quoteBits(c)<<16 | quoteBits(d)<<24 |
+			quoteBits(e)<<32 | quoteBits(f)<<40 | quoteBits(g)<<48 | quoteBits(h)<<56
+		q.beyond |= (a | b | c | d | e | f | g | h) & highs
+		q.control |= ((a-ones*' ')&^a | (b-ones*' ')&^b | (c-ones*' ')&^c | (d-ones*' ')&^d |
+			(e-ones*' ')&^e | (f-ones*' ')&^f | (g-ones*' ')&^g | (h-ones*' ')&^h) & highs
+		if q.mask != 0 {
+			return q
 		}
 	}
-	var mask uint64
-	for i := base; i < len(doc); i++ {
-		if doc[i] == '"' {
-			mask |= 1 << (i - base)
+	q.mask = 0
+	for i := q.base; i < len(doc); i++ {
+		switch c := doc[i]; {
+		case c == '"':
+			q.mask |= 1 << (i - q.base)
+		case c < ' ':
+			q.control = 1
+		case c >= utf8.RuneSelf:
+			q.beyond = 1
 		}
 	}
-	if mask == 0 {
-		return quotes{len(doc), 0}
+	if q.mask == 0 {
+		q.base = len(doc)
 	}
-	return quotes{base, mask}
+	return q
 }
 
 // quoteBits has bit n set if byte n of x is a quote.
@@ -157,41 +169,36 @@ func quoteBits(x uint64) uint64 {
 }
 
 // at moves to the block of position i, with the quotes before i taken out.
-func (q *quotes) at(doc string, i int) {
-	*q = refill(doc, i&^63-64)
+func (q quotes) at(doc string, i int) quotes {
+	if i < q.base || i >= q.base+64 || q.mask == 0 {
+		q.base = i&^63 - 64
+		q = q.refill(doc)
+	}
 	if q.base <= i && i < q.base+64 {
 		q.mask = q.mask >> (i - q.base) << (i - q.base)
 	}
-}
-
-// plain is the position before which a string that ends needs no second look: up to the next backslash, if there are no
-// control characters in the document. UTF-8 was checked for the whole document.
-func (s *Scanner) plain() int {
-	if s.controls {
-		return -1
-	}
-	return s.slash
+	return q
 }
 
 // string validates the string whose opening quote is at i and returns the position after the closing one, or -1 with the error set.
 func (s *Scanner) string(i int) int {
 	q := s.quotes
 	if q.mask == 0 {
-		q = refill(s.doc, q.base)
+		q = q.refill(s.doc)
 	}
 	if q.mask &= q.mask - 1; q.mask == 0 {
-		q = refill(s.doc, q.base)
+		q = q.refill(s.doc)
 	}
 	end := q.base + bits.TrailingZeros64(q.mask) + 1
-	if end > s.plain() {
-		return s.stringSlow(i)
-	}
 	q.mask &= q.mask - 1
 	s.quotes = q
+	if end > s.slash || q.control != 0 {
+		return s.stringSlow(i)
+	}
 	return end
 }
 
-// stringSlow is string for everything unusual. It stays linear in hostile input because neither a quote nor a backslash that was
+// stringSlow is string for everything unusual: a backslash in it, or control characters in the document up to here. It stays linear in hostile input because neither a quote nor a backslash that was
 // found is searched for again.
 func (s *Scanner) stringSlow(start int) int {
 	doc := s.doc
@@ -216,12 +223,12 @@ func (s *Scanner) stringSlow(start int) int {
 		}
 		i = s.slash + n
 	}
-	if s.controls {
+	if s.quotes.control != 0 {
 		if i := control(doc[start+1 : quote]); i >= 0 {
 			return s.stop(start+1+i, "control character in a string")
 		}
 	}
-	s.quotes.at(doc, quote+1)
+	s.quotes = s.quotes.at(doc, quote+1)
 	return quote + 1
 }
 
@@ -232,22 +239,6 @@ func (s *Scanner) seekSlash(i int) {
 		return
 	}
 	s.slash = len(s.doc)
-}
-
-// survey reports whether the document has control characters (the line breaks of an indented one, mostly) and whether it is ASCII only.
-func survey(d string) (controls, ascii bool) {
-	var low, high uint64
-	for ; len(d) >= 32; d = d[32:] {
-		a, b, c, e := load(d, 0), load(d, 8), load(d, 16), load(d, 24)
-		low |= (a-ones*' ')&^a | (b-ones*' ')&^b | (c-ones*' ')&^c | (e-ones*' ')&^e
-		high |= a | b | c | e
-	}
-	controls, ascii = low&highs != 0, high&highs == 0
-	for i := range len(d) {
-		controls = controls || d[i] < ' '
-		ascii = ascii && d[i] < utf8.RuneSelf
-	}
-	return controls, ascii
 }
 
 // control finds the first control character.

@@ -39,8 +39,8 @@ type entry struct {
 type flags uint8
 
 const (
-	flagScripts flags = 1 << iota
-	flagDeprecated
+	flagDeprecated flags = 1 << iota
+	flagBad              // not to be served; only while scanning
 )
 
 // member is one member of the top-level object.
@@ -80,8 +80,10 @@ func (d *document) Versions() []registry.Version { return d.versions }
 
 // Lookup implements [registry.Document].
 func (d *document) Lookup(version string) int {
-	return d.names.Lookup(version, func(i int) string { return d.versions[i].Version })
+	return d.names.Lookup(version, d.version)
 }
+
+func (d *document) version(i int) string { return d.versions[i].Version }
 
 // Dropped implements [registry.Document].
 func (d *document) Dropped() int { return d.dropped }

@@ -11,47 +11,71 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
-// finish joins versions and times, drops what cannot be served and builds the facts.
+// finish joins versions and times, drops what cannot be served and completes the facts.
 func (s *scan) finish() {
-	version := func(i int) string { return s.raw[i].version }
-	names := listing.IndexNames(len(s.raw), version, func(first, again int) {
-		s.raw[first].bad, s.raw[again].bad = true, true
-	})
-	published := s.join(names, version)
-	kept := 0
-	for i := range s.raw {
-		if s.raw[i].bad {
-			continue
-		}
-		s.raw[kept], published[kept] = s.raw[i], published[i]
-		kept++
+	s.join()
+	d, files := s.doc, string(s.files)
+	var from ends
+	for i := range d.versions {
+		to, a := s.ends[i], &s.artifacts[i]
+		a.File = files[from.files:to.files]
+		a.Digests = s.digests.all[from.digests:to.digests:to.digests]
+		d.versions[i].Artifacts = s.artifacts[i : i+1 : i+1]
+		from = to
 	}
-	s.doc.dropped = len(s.raw) - kept
-	s.raw = s.raw[:kept]
-	if s.doc.dropped > 0 {
-		names = listing.IndexNames(kept, version, func(_, _ int) {})
+	if s.bad > 0 {
+		s.drop()
 	}
-	s.doc.names = names
-	s.facts(published)
+	d.entries, d.versions, d.runs = fit(d.entries), fit(d.versions), fit(d.runs)
 }
 
-// join gives each version its member of "time". A version that has two is marked bad: a reader of the last one and a reader of the
-// first one would disagree about its age.
-func (s *scan) join(names listing.Names, version func(int) string) []time.Time {
-	published := make([]time.Time, len(s.raw))
+// fit gives back the room that was reserved for nothing, if it is worth it.
+func fit[T any](s []T) []T {
+	if cap(s) > len(s)+len(s)/8 {
+		return append(make([]T, 0, len(s)), s...)
+	}
+	return s
+}
+
+// drop removes the versions that cannot be served.
+func (s *scan) drop() {
+	d, kept := s.doc, 0
+	d.names = listing.Names{}
+	for i := range d.versions {
+		if d.entries[i].flags&flagBad != 0 {
+			continue
+		}
+		d.versions[kept], d.entries[kept] = d.versions[i], d.entries[i]
+		d.names.Add(d.versions[kept].Version, d.version)
+		kept++
+	}
+	clear(d.versions[kept:])
+	d.dropped = s.bad
+	d.versions, d.entries = d.versions[:kept], d.entries[:kept]
+}
+
+// join gives each version its member of "time". A version that has two is spoiled: a reader of the last one and a reader of the first
+// one would disagree about its age.
+func (s *scan) join() {
+	d, next := s.doc, 0 // times come in the order of the versions, mostly
 	var created, unpublished listing.Span
 	for _, t := range s.times {
-		if i := names.Lookup(t.name, version); i >= 0 {
-			r := &s.raw[i]
-			r.bad = r.bad || !r.published.Empty()
-			r.published = t.span
-			published[i] = parseTime(t.value)
+		i := next
+		if i >= len(d.versions) || d.versions[i].Version != t.name {
+			i = d.Lookup(t.name)
+		}
+		if i >= 0 {
+			if !d.entries[i].published.Empty() {
+				s.spoil(i)
+			}
+			d.entries[i].published, d.versions[i].Published = t.span, t.at
+			next = i + 1
 			continue
 		}
 		switch t.name {
 		case "modified":
 			if t.text {
-				s.doc.changed = stamp{raw: s.doc.text[t.start:t.span.End], at: parseTime(t.value)}
+				d.changed = stamp{raw: d.text[t.start:t.span.End], at: t.at}
 			}
 		case "created":
 			created = t.span
@@ -61,40 +85,7 @@ func (s *scan) join(names listing.Names, version func(int) string) []time.Time {
 	}
 	for _, stay := range []listing.Span{created, unpublished} {
 		if !stay.Empty() {
-			s.doc.stamps = append(s.doc.stamps, stay)
-		}
-	}
-	return published
-}
-
-// facts builds what rules and the artifact route read, in a few large allocations.
-func (s *scan) facts(published []time.Time) {
-	n, size := len(s.raw), 0
-	prefix := base(s.name) + "-"
-	for i := range s.raw {
-		size += len(prefix) + len(s.raw[i].version) + len(".tgz")
-	}
-	var files strings.Builder
-	files.Grow(size)
-	for i := range s.raw {
-		files.WriteString(prefix)
-		files.WriteString(s.raw[i].version)
-		files.WriteString(".tgz")
-	}
-	names := files.String()
-	d := s.doc
-	d.versions, d.entries = make([]registry.Version, n), make([]entry, n)
-	artifacts := make([]registry.Artifact, n)
-	all := sums{digests: make([]registry.Digest, 0, 2*n), bytes: make([]byte, 0, 84*n)} // a sha512 and a sha1 each
-	for i := range s.raw {
-		r := &s.raw[i]
-		length := len(prefix) + len(r.version) + len(".tgz")
-		artifacts[i] = registry.Artifact{File: names[:length], URL: r.address, Digests: all.add(r.integrity, r.shasum)}
-		names = names[length:]
-		d.entries[i] = r.entry
-		d.versions[i] = registry.Version{
-			Version: r.version, Published: published[i], InstallScripts: r.flags&flagScripts != 0,
-			Artifacts: artifacts[i : i+1 : i+1],
+			d.stamps = append(d.stamps, stay)
 		}
 	}
 }
@@ -108,60 +99,62 @@ var algorithms = [...]struct {
 // strictBase64 refuses encodings of which there is more than one for the same bytes.
 var strictBase64 = base64.StdEncoding.Strict()
 
-// sums keeps the digests of all versions: a few large arrays instead of many small ones.
-type sums struct {
-	digests []registry.Digest
-	bytes   []byte
+// digests are those of all versions, one after the other.
+type digests struct {
+	all  []registry.Digest
+	sums []byte
 }
 
 // add reads "integrity" (W3C Subresource Integrity: algorithm-base64, separated by white space, options after "?") and "shasum" (SHA-1
-// in hex) and returns the digests, strongest first. Values that are malformed or unknown are left out.
-func (a *sums) add(integrity, shasum string) []registry.Digest {
-	first := len(a.digests)
+// in hex), strongest first. Values that are malformed or unknown are left out.
+func (a *digests) add(integrity, shasum string) {
+	first := len(a.all)
 	if !a.sri(integrity) { // the common case is one plain value
 		for value := range strings.FieldsSeq(integrity) {
 			value, _, _ = strings.Cut(value, "?")
 			a.sri(value)
 		}
 	}
-	if len(shasum) == 2*20 {
-		var encoded [2 * 20]byte
+	const sha1 = 3
+	if size := algorithms[sha1].size; len(shasum) == 2*size {
+		var encoded [40]byte
 		copy(encoded[:], shasum)
-		a.sum(3, func(dst []byte) ([]byte, error) { return hex.AppendDecode(dst, encoded[:]) })
+		sums, err := hex.AppendDecode(a.sums, encoded[:])
+		a.sum(sha1, sums, err)
 	}
-	added := a.digests[first:len(a.digests):len(a.digests)]
-	if len(added) > 1 {
-		slices.SortStableFunc(added, func(x, y registry.Digest) int { return len(y.Sum) - len(x.Sum) })
+	added := a.all[first:]
+	if len(added) > 1 && !slices.IsSortedFunc(added, strongerFirst) {
+		slices.SortStableFunc(added, strongerFirst)
 	}
-	return added
 }
 
+func strongerFirst(x, y registry.Digest) int { return len(y.Sum) - len(x.Sum) }
+
 // sri adds one algorithm-base64 value and reports whether it was one.
-func (a *sums) sri(value string) bool {
-	for i, algorithm := range algorithms {
-		encoded, ok := strings.CutPrefix(value, algorithm.prefix)
+func (a *digests) sri(value string) bool {
+	for i := range algorithms {
+		encoded, ok := strings.CutPrefix(value, algorithms[i].prefix)
 		if !ok {
 			continue
 		}
-		var buf [88]byte
-		if len(encoded) != strictBase64.EncodedLen(algorithm.size) {
+		if len(encoded) != strictBase64.EncodedLen(algorithms[i].size) {
 			return false
 		}
-		src := buf[:copy(buf[:], encoded)]
-		return a.sum(i, func(dst []byte) ([]byte, error) { return strictBase64.AppendDecode(dst, src) })
+		var buf [88]byte
+		sums, err := strictBase64.AppendDecode(a.sums, buf[:copy(buf[:], encoded)])
+		return a.sum(i, sums, err)
 	}
 	return false
 }
 
-// sum adds a digest if decoding gives as many bytes as the algorithm has, and reports whether it did.
-func (a *sums) sum(algorithm int, decode func(dst []byte) ([]byte, error)) bool {
-	start, size := len(a.bytes), algorithms[algorithm].size
-	out, err := decode(a.bytes)
-	if err != nil || len(out) != start+size {
+// sum adds what was decoded behind a.sums if it is as long as the algorithm's digests, and reports whether it was.
+func (a *digests) sum(algorithm int, sums []byte, err error) bool {
+	start := len(a.sums)
+	if err != nil || len(sums) != start+algorithms[algorithm].size {
 		return false
 	}
-	a.bytes = out
-	a.digests = append(a.digests, registry.Digest{Algorithm: algorithms[algorithm].name, Sum: out[start:len(out):len(out)]})
+	a.sums = sums
+	a.all = append(a.all, registry.Digest{Algorithm: algorithms[algorithm].name, Sum: sums[start:len(sums):len(sums)]})
 	return true
 }
 

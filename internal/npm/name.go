@@ -72,7 +72,9 @@ func validVersion(s string) bool {
 		return false
 	}
 	for i := range len(s) {
-		if !alnum(s[i]) && strings.IndexByte(".-+_~", s[i]) < 0 {
+		switch c := s[i]; {
+		case alnum(c), c == '.', c == '-', c == '+', c == '_', c == '~':
+		default:
 			return false
 		}
 	}

@@ -1,6 +1,7 @@
 package npm
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
@@ -44,15 +45,13 @@ func readCore(version string) core {
 
 // compare orders by the numbers only.
 func (c core) compare(d core) int {
-	for _, p := range [...][2]uint64{{c.major, d.major}, {c.minor, d.minor}, {c.patch, d.patch}} {
-		switch {
-		case p[0] < p[1]:
-			return -1
-		case p[0] > p[1]:
-			return 1
-		}
+	if n := cmp.Compare(c.major, d.major); n != 0 {
+		return n
 	}
-	return 0
+	if n := cmp.Compare(c.minor, d.minor); n != 0 {
+		return n
+	}
+	return cmp.Compare(c.patch, d.patch)
 }
 
 // older reports whether version v, whose core is c, has lower precedence than w by semver, section 11.

@@ -188,7 +188,7 @@ func (d *document) abbreviate(s *listing.Splicer, i int, l links) {
 		list.Item()
 		d.copyVersion(s, run, i, l)
 	}
-	if e.flags&flagScripts != 0 {
+	if d.versions[i].InstallScripts {
 		list.Item()
 		s.Add(`"hasInstallScript":true`)
 	}

@@ -68,12 +68,12 @@ func oracle(doc object, form string, keep func(string) bool) object {
 func TestRenderAgainstOracle(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	for _, body := range [][]byte{
-		packument.Generate("left-pad", 15, 3), packument.Generate("@acme/tool", 200, 4, packument.Weight(2500, 20)), packument.Generate("@acme/tool", 64, 5, packument.WithoutTime()),
+		packument.Generate("left-pad", 15, 3), packument.Generate("@acme/tool", 80, 4, packument.Weight(2500, 20), packument.Texts()), packument.Generate("@acme/tool", 64, 5, packument.WithoutTime()),
 		packument.Generate("x", 1, 6), []byte(unusual), indented(packument.Generate("spaced", 20, 8)),
 	} {
 		name := decoded(t, body)["name"].(string)
 		doc := scanned(t, name, string(body))
-		for range 8 {
+		for range 4 {
 			chosen := map[string]bool{}
 			for _, v := range doc.Versions() {
 				chosen[v.Version] = random.IntN(3) > 0
@@ -176,18 +176,19 @@ func TestAbbreviatedIsSmall(t *testing.T) {
 
 // Issue "the npm gate": listings of 21 MB and of 40 MB are served. // C42, area huge-packument
 func TestHugeDocuments(t *testing.T) {
-	for _, size := range []int{21_000_000, 40_000_000} {
+	for _, size := range []int{21_000_000, 40_000_000} { // vite's is that large because every version repeats a licence
 		const versions = 2_600
-		body := packument.Generate("huge", versions, 1, packument.Weight(size/versions, 10))
+		body := packument.Generate("huge", versions, 1, packument.Weight(size/versions, 10), packument.Texts())
 		if len(body) < size*9/10 {
 			t.Fatalf("only %d bytes", len(body))
 		}
 		doc := scanned(t, "huge", string(body))
 		full := rendered(t, "huge", FormFull, keeping(doc, but(packument.VersionAt(0))))
-		if full.Versions != versions-1 || !json.Valid(full.Body) || cap(full.Body) > len(body)+200*versions {
+		if cap(full.Body) > len(body)+200*versions || len(scanned(t, "huge", string(full.Body)).Versions()) != versions-1 {
 			t.Errorf("%d versions in %d bytes", full.Versions, len(full.Body))
 		}
-		if short := rendered(t, "huge", FormAbbreviated, keeping(doc, all)); len(short.Body)*4 > len(body) || !json.Valid(short.Body) {
+		short := rendered(t, "huge", FormAbbreviated, keeping(doc, all))
+		if len(short.Body)*4 > len(body) || len(scanned(t, "huge", string(short.Body)).Versions()) != versions {
 			t.Errorf("the abbreviated form has %d of %d bytes", len(short.Body), len(body))
 		}
 	}

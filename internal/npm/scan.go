@@ -3,6 +3,7 @@ package npm
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/ecluse-gate/ecluse/internal/listing"
 	"github.com/ecluse-gate/ecluse/internal/registry"
@@ -43,30 +44,34 @@ func refusal(pkg registry.Package, err error) error {
 	return fmt.Errorf("listing of %s: %w: %v", pkg, sentinel, err)
 }
 
-// scan is the state of one pass.
+// scan is the state of one pass. Everything is kept in a few growing arrays, and strings are looked at while they are in the near
+// cache, once.
 type scan struct {
 	*listing.Scanner
-	name string // the package's
-	doc  *document
-
-	raw   []rawVersion
-	times []rawTime
+	name  string // the package's
+	doc   *document
 	named bool
+
+	// One element per version, next to those of doc.versions and doc.entries.
+	artifacts []registry.Artifact
+	ends      []ends
+
+	files   []byte // the artifacts' names, one after the other
+	digests digests
+	times   []rawTime
+	bad     int // versions that cannot be served
 }
 
-// rawVersion is a member of "versions" before it is known whether it can be served.
-type rawVersion struct {
-	entry
-	version, address, integrity, shasum string
-	bad                                 bool
-}
+// ends says where a version's share of the arrays ends.
+type ends struct{ files, digests uint32 }
 
 // rawTime is a member of "time".
 type rawTime struct {
-	name, value string
-	text        bool // the value is a string
-	span        listing.Span
-	start       uint32 // of the value
+	name  string
+	at    time.Time
+	span  listing.Span
+	start uint32 // of the value
+	text  bool   // the value is a string
 }
 
 func (s *scan) document() {
@@ -148,60 +153,106 @@ func (s *scan) member(kind topKind) {
 }
 
 func (s *scan) versions() {
-	s.raw = make([]rawVersion, 0, min(len(s.doc.text)/1024, 4096))
+	s.reserve(min(len(s.doc.text)/1400+16, 4096))
+	prefix := base(s.name) + "-"
 	for {
 		version, ok := s.Member()
 		if !ok {
 			return
 		}
-		if len(s.raw) == maxVersions {
+		if len(s.doc.versions) == maxVersions {
 			s.Limit(s.Pos(), "more than 100000 versions")
 			return
 		}
-		s.raw = append(s.raw, rawVersion{version: version})
-		s.version(&s.raw[len(s.raw)-1])
+		e, a, scripts := s.version(version)
+		if first, again := s.doc.names.Add(version, s.doc.version); again {
+			s.spoil(first)
+			e.flags |= flagBad
+		}
+		if e.flags&flagBad != 0 {
+			s.bad++
+		}
+		s.doc.entries = append(s.doc.entries, e)
+		s.doc.versions = append(s.doc.versions, registry.Version{Version: version, InstallScripts: scripts})
+		s.artifacts = append(s.artifacts, a)
+		s.files = append(append(append(s.files, prefix...), version...), ".tgz"...)
+		s.ends = append(s.ends, ends{uint32(len(s.files)), uint32(len(s.digests.all))})
+	}
+}
+
+// reserve makes room for n versions.
+func (s *scan) reserve(n int) {
+	s.doc.versions, s.doc.entries = make([]registry.Version, 0, n), make([]entry, 0, n)
+	s.doc.runs = make([]listing.Span, 0, 4*n)
+	s.artifacts, s.ends = make([]registry.Artifact, 0, n), make([]ends, 0, n)
+	s.files = make([]byte, 0, n*(len(s.name)+16))
+	s.digests = digests{all: make([]registry.Digest, 0, 2*n), sums: make([]byte, 0, 84*n)} // a sha512 and a sha1 each
+}
+
+// spoil withdraws version i.
+func (s *scan) spoil(i int) {
+	if e := &s.doc.entries[i]; e.flags&flagBad == 0 {
+		e.flags |= flagBad
+		s.bad++
 	}
 }
 
 // version reads one version's object.
-func (s *scan) version(r *rawVersion) {
+func (s *scan) version(version string) (e entry, a registry.Artifact, scripts bool) {
 	start := s.Key().Start
+	r := reading{version: version}
 	r.value = uint32(s.Pos())
 	r.runs[0] = uint32(len(s.doc.runs))
-	var seen field
 	if s.Object() {
-		open := false // the member before is kept
-		for {
-			key, ok := s.Member()
-			if !ok {
-				break
-			}
-			from := s.Key().Start
-			f := fieldOf(key)
-			if seen&f&fieldOnce != 0 {
-				r.bad = true
-			}
-			seen |= f
-			s.field(r, f)
-			keep := f&fieldKeep != 0
-			switch span := s.Since(from); {
-			case keep && open:
-				s.doc.runs[len(s.doc.runs)-1].End = span.End
-			case keep:
-				s.doc.runs = append(s.doc.runs, span)
-			}
-			open = keep
-		}
+		s.fields(&r)
 	} else {
 		s.Skip()
 	}
 	r.member = s.Since(start)
 	r.runs[1] = uint32(len(s.doc.runs))
-	r.bad = r.bad || r.address == "" || !validVersion(r.version)
+	if r.bad || r.artifact.URL == "" || !validVersion(version) {
+		r.flags |= flagBad
+	}
+	return r.entry, r.artifact, r.scripts
+}
+
+// reading is the version that is being read.
+type reading struct {
+	entry
+	version      string
+	artifact     registry.Artifact
+	scripts, bad bool
+}
+
+// fields reads the members of a version's object and notes the runs of those that the abbreviated form keeps.
+func (s *scan) fields(r *reading) {
+	var seen field
+	open := false // the member before is kept
+	for {
+		key, ok := s.Member()
+		if !ok {
+			return
+		}
+		from := s.Key().Start
+		f := fieldOf(key)
+		if seen&f&fieldOnce != 0 {
+			r.bad = true
+		}
+		seen |= f
+		s.field(r, f)
+		keep := f&fieldKeep != 0
+		switch {
+		case keep && open:
+			s.doc.runs[len(s.doc.runs)-1].End = s.Since(from).End
+		case keep:
+			s.doc.runs = append(s.doc.runs, s.Since(from))
+		}
+		open = keep
+	}
 }
 
 // field consumes the value of one member of a version.
-func (s *scan) field(r *rawVersion, f field) {
+func (s *scan) field(r *reading, f field) {
 	switch f &^ fieldKeep {
 	case fieldName:
 		name, ok := s.Text()
@@ -215,11 +266,11 @@ func (s *scan) field(r *rawVersion, f field) {
 		s.scripts(r)
 	case fieldInstallScript, fieldGyp:
 		if c := s.Peek(); c != 'f' && c != 'n' {
-			r.flags |= flagScripts
+			r.scripts = true
 		}
 		s.Skip()
 	case fieldDeprecated:
-		if span := s.Skip(); span.Len() > 0 && deprecated(span.Of(s.doc.text)) {
+		if span := s.Skip(); !span.Empty() && deprecated(span.Of(s.doc.text)) {
 			r.flags |= flagDeprecated
 		}
 	default:
@@ -229,42 +280,42 @@ func (s *scan) field(r *rawVersion, f field) {
 
 func deprecated(value string) bool { return value != `""` && value != "false" && value != "null" }
 
-func (s *scan) dist(r *rawVersion) {
+func (s *scan) dist(r *reading) {
 	if !s.Object() {
 		s.Skip()
 		return
 	}
 	var seen [3]bool
-	once := func(i int) {
-		r.bad = r.bad || seen[i]
-		seen[i] = true
-	}
+	var integrity, shasum string
 	for {
 		key, ok := s.Member()
 		if !ok {
-			return
+			break
 		}
-		start := uint32(s.Pos())
+		start, which := uint32(s.Pos()), 0
 		switch key {
 		case "tarball":
-			once(0)
 			if address, ok := s.Text(); ok && len(address) <= maxAddress {
-				r.address, r.tarball = address, s.Since(start)
+				r.artifact.URL, r.tarball = address, s.Since(start)
 			}
 		case "integrity":
-			once(1)
-			r.integrity, _ = s.Text()
+			which = 1
+			integrity, _ = s.Text()
 		case "shasum":
-			once(2)
-			r.shasum, _ = s.Text()
+			which = 2
+			shasum, _ = s.Text()
 		default:
 			s.Skip()
+			continue
 		}
+		r.bad = r.bad || seen[which]
+		seen[which] = true
 	}
+	s.digests.add(integrity, shasum)
 }
 
 // scripts looks for the scripts that run at installation.
-func (s *scan) scripts(r *rawVersion) {
+func (s *scan) scripts(r *reading) {
 	if !s.Object() {
 		s.Skip()
 		return
@@ -278,7 +329,7 @@ func (s *scan) scripts(r *rawVersion) {
 		switch key {
 		case "preinstall", "install", "postinstall":
 			if span.Len() > len(`""`) && s.doc.text[span.Start] == '"' {
-				r.flags |= flagScripts
+				r.scripts = true
 			}
 		}
 	}
@@ -300,7 +351,10 @@ func (s *scan) time() {
 		}
 		t := rawTime{name: name, start: uint32(s.Pos())}
 		key := s.Key().Start
-		t.value, t.text = s.Text()
+		var value string
+		if value, t.text = s.Text(); t.text {
+			t.at = parseTime(value)
+		}
 		t.span = s.Since(key)
 		s.times = append(s.times, t)
 	}

@@ -3,13 +3,13 @@
 package packument
 
 import (
-	"bytes"
 	"crypto/sha1"
 	"crypto/sha512"
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -33,6 +33,10 @@ func Published(first time.Time, every time.Duration) Option {
 
 // Tarball gives the bytes of each version's artifact, so that integrity values are true. By default they are random.
 func Tarball(of func(version string) []byte) Option { return func(g *generator) { g.tarball = of } }
+
+// Texts makes most of the weight long texts that the abbreviated form does not keep, as packages have that repeat their licence in every
+// version, instead of many small members.
+func Texts() Option { return func(g *generator) { g.texts = true } }
 
 // WithoutTime leaves "time" out, as in the abbreviated form.
 func WithoutTime() Option { return func(g *generator) { g.timeless = true } }
@@ -84,23 +88,24 @@ func Generate(name string, versions int, seed uint64, options ...Option) []byte 
 	for _, o := range options {
 		o(&g)
 	}
-	g.out.Grow(versions*(g.weight+200) + 4096)
+	g.out = make([]byte, 0, versions*(g.weight+300)+4096)
 	g.document(versions)
-	return g.out.Bytes()
+	return g.out
 }
 
 type generator struct {
 	*rand.Rand
-	out          bytes.Buffer
+	out          []byte
 	name, origin string
 	weight, kept int
 	first        time.Time
 	every        time.Duration
 	tarball      func(string) []byte
 	timeless     bool
+	texts        bool
 }
 
-func (g *generator) printf(format string, args ...any) { fmt.Fprintf(&g.out, format, args...) }
+func (g *generator) printf(format string, args ...any) { g.out = fmt.Appendf(g.out, format, args...) }
 
 func (g *generator) document(versions int) {
 	g.printf(`{"_id":%q,"_rev":"%d-%016x","name":%q,"dist-tags":{`, g.name, versions, g.Uint64(), g.name)
@@ -116,7 +121,7 @@ func (g *generator) document(versions int) {
 	g.printf(`},"versions":{`)
 	for i := range versions {
 		if i > 0 {
-			g.out.WriteByte(',')
+			g.printf(",")
 		}
 		g.version(VersionAt(i))
 	}
@@ -135,7 +140,7 @@ func (g *generator) document(versions int) {
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
 func (g *generator) version(version string) {
-	start := g.out.Len()
+	start := len(g.out)
 	short := g.name[strings.LastIndexByte(g.name, '/')+1:]
 	g.printf(`%q:{"name":%q,"version":%q,"description":"A library that does a thing","main":"index.js","scripts":{"test":"node test.js"%s}`,
 		version, g.name, version, []string{"", `,"postinstall":"node build.js"`}[g.IntN(8)/7])
@@ -147,8 +152,22 @@ func (g *generator) version(version string) {
 		sha1sum, sha512sum, g.origin, g.name, short, version, g.IntN(500), g.IntN(1_000_000))
 	g.printf(`,"signatures":[{"keyid":"SHA256:%016x","sig":"%s"}]}`, g.Uint64(), base64.StdEncoding.EncodeToString(g.bytes(70)))
 	g.printf(`,"_npmUser":{"name":"jo","email":"jo@mail.example"},"gitHead":"%s"`, hex.EncodeToString(g.bytes(20)))
-	g.pairs("contributes", g.weight-(g.out.Len()-start)-2)
+	g.fill(g.weight - (len(g.out) - start) - 2)
 	g.printf(`}`)
+}
+
+// fill adds about so many bytes that the abbreviated form drops.
+func (g *generator) fill(size int) {
+	if !g.texts || size < 200 {
+		g.pairs("contributes", size)
+		return
+	}
+	g.printf(`,"licenseText":"`)
+	const line = `Permission is given to use this for anything, \"as is\", without warranty of any kind.\n`
+	for end := len(g.out) + size - 20; len(g.out)+len(line) < end; {
+		g.out = append(g.out, line...)
+	}
+	g.printf(`"`)
 }
 
 // pairs adds an object of about so many bytes.
@@ -156,12 +175,21 @@ func (g *generator) pairs(key string, size int) {
 	if size < 40 {
 		return
 	}
-	g.printf(`,%q:{`, key)
-	for i, end := 0, g.out.Len()+size; g.out.Len() < end; i++ {
-		if i > 0 {
-			g.out.WriteByte(',')
-		}
-		g.printf(`"package-%d-%x":"^%d.%d.%d"`, i, g.IntN(1<<16), g.IntN(20), g.IntN(30), g.IntN(30))
+	g.printf(`,%q:`, key)
+	open := byte('{')
+	for i, end := 0, len(g.out)+size; len(g.out) < end; i++ {
+		n := g.Uint32()
+		g.out = append(g.out, open)
+		g.out = append(g.out, `"package-`...)
+		g.out = strconv.AppendInt(g.out, int64(i), 10)
+		g.out = append(g.out, '-')
+		g.out = strconv.AppendInt(g.out, int64(n&0xffff), 16)
+		g.out = append(g.out, `":"^`...)
+		g.out = strconv.AppendInt(g.out, int64(n>>16%20), 10)
+		g.out = append(g.out, '.')
+		g.out = strconv.AppendInt(g.out, int64(n>>20%30), 10)
+		g.out = append(g.out, ".0\""...)
+		open = ','
 	}
 	g.printf(`}`)
 }

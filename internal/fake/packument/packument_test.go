@@ -26,6 +26,14 @@ func TestShapes(t *testing.T) {
 	}
 }
 
+// A document of long texts has the size that was asked for, too.
+func TestTexts(t *testing.T) {
+	doc := packument.Generate("vite", 100, 1, packument.Weight(10_000, 10), packument.Texts())
+	if !json.Valid(doc) || len(doc) < 900_000 || len(doc) > 1_100_000 {
+		t.Errorf("%d bytes, valid: %v", len(doc), json.Valid(doc))
+	}
+}
+
 // The versions are all different, also many of them.
 func TestVersionsAreUnique(t *testing.T) {
 	seen := map[string]bool{}
