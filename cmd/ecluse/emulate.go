@@ -82,7 +82,7 @@ func serveEmulator(sys *cli.System, address string, handler http.Handler) error 
 	if err != nil {
 		return fmt.Errorf("listen on %s: %v", address, err)
 	}
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
 	fmt.Fprintf(sys.Stdout, "emulating an Azure AI Search service on http://%s\n", listener.Addr())

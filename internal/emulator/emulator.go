@@ -108,7 +108,7 @@ func (e *Emulator) reply(r *http.Request, record *Request, act *Act) service.Ans
 	if performed {
 		reply = e.service.Perform(r)
 	}
-	record.setPerformed(performed)
+	e.sawPerformed(record, performed)
 	if act.Status != 0 {
 		if !performed || act.Status >= 300 || reply.Status >= 300 {
 			reply = scriptedDefault(act.Status)

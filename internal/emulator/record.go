@@ -41,8 +41,6 @@ type Answer struct {
 	Gone    bool        `json:"client_gone,omitempty"` // the client left during a scripted delay
 }
 
-func (r *Request) setPerformed(did bool) { r.Performed = &did }
-
 // Requests gives a copy of the record, oldest first.
 func (e *Emulator) Requests() []Request {
 	e.mu.Lock()
@@ -72,6 +70,12 @@ func (e *Emulator) begin(r *http.Request) *Request {
 	record.Seq = e.dropped + len(e.requests) + 1
 	e.requests = append(e.requests, record)
 	return record
+}
+
+func (e *Emulator) sawPerformed(record *Request, did bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	record.Performed = &did
 }
 
 func (e *Emulator) sawBody(record *Request, body *countedBody) {

@@ -138,7 +138,7 @@ func TestBlobSource(t *testing.T) {
 		t.Errorf("a secret is shown: %s", hidden.raw)
 	}
 	for _, path := range []string{"/indexers('docs-indexer')/search.status?", "/indexers('docs-indexer')/status?"} {
-		if got := s.do("GET", path+version, ""); got.status != 200 || got.body["status"] != "running" {
+		if got := s.do("GET", path+version, ""); got.status != 200 || got.body["status"] != "running" || got.body["limits"] == nil {
 			t.Errorf("%s: %d %s", path, got.status, got.raw)
 		}
 	}

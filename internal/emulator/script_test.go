@@ -3,9 +3,11 @@ package emulator_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -251,5 +253,32 @@ func TestAdmin(t *testing.T) {
 	}
 	if got := s.do("GET", at("manuals"), ""); got.status != 404 {
 		t.Errorf("the script survived: %d", got.status)
+	}
+}
+
+// The record may be read while requests are in flight: they are there from their arrival on, without an answer.
+func TestRecordDuringRequests(t *testing.T) {
+	s := start(t, emulator.Options{})
+	s.createFileSource("manuals")
+	s.script(`[{"match":{"method":"POST"},"act":{"delay_ms":20,"headers":{"X-A":"b"}}}]`)
+	var group sync.WaitGroup
+	for i := range 4 {
+		group.Go(func() { s.upload("manuals", fmt.Sprintf("f%d.txt", i), "x") })
+	}
+	unanswered := 0
+	for finished := 0; finished < 5; {
+		finished = 0
+		for _, r := range s.emulator.Requests() {
+			if r.Answer != nil {
+				finished++
+			} else {
+				unanswered++
+			}
+		}
+		_ = s.emulator.State()
+	}
+	group.Wait()
+	if unanswered == 0 {
+		t.Error("no request was seen in flight")
 	}
 }

@@ -74,6 +74,9 @@ func (c *Client) exchange(ctx context.Context, want call, bounds Bounds) (Answer
 	if err != nil {
 		return Answer{}, nil, want.unsent(CodeRequestInvalid, err)
 	}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return Answer{}, nil, want.unsent(CodeDeadlineExceeded, ctx.Err())
+	}
 	if ctx.Err() != nil {
 		return Answer{}, nil, want.unsent(CodeInterrupted, ctx.Err())
 	}

@@ -221,6 +221,12 @@ func TestInterruptedBeforeSending(t *testing.T) {
 	if failed := wantCode(t, getManuals(ctx, client, search.Bounds{}), search.CodeInterrupted); failed.Sent {
 		t.Errorf("%+v", failed)
 	}
+	// S47: the caller's own deadline has passed.
+	late, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
+	defer cancel()
+	if failed := wantCode(t, getManuals(late, client, search.Bounds{}), search.CodeDeadlineExceeded); failed.Sent {
+		t.Errorf("%+v", failed)
+	}
 }
 
 // S49: a redirect is an error on reads and writes alike, and nothing is sent to where it points.

@@ -83,13 +83,13 @@ func isChildKind(collection string) bool {
 // parseRoute reads /name('key')/sub('key') and /name/key/sub/key, mixed as one likes. A key may hold anything once decoded.
 func parseRoute(escaped string) (route, bool) {
 	var parts []route
-	for _, raw := range strings.Split(strings.Trim(escaped, "/"), "/") {
+	for _, raw := range strings.Split(strings.TrimPrefix(escaped, "/"), "/") {
 		text, err := url.PathUnescape(raw)
 		if err != nil || text == "" {
 			return route{}, false
 		}
 		part := route{collection: text}
-		if name, rest, found := strings.Cut(text, "('"); found && strings.HasSuffix(rest, "')") {
+		if name, rest, found := strings.Cut(text, "('"); found && name != "" && strings.HasSuffix(rest, "')") {
 			part = route{collection: name, key: strings.ReplaceAll(strings.TrimSuffix(rest, "')"), "''", "'"), hasKey: true}
 		}
 		parts = append(parts, part)
