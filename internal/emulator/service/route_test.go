@@ -53,8 +53,8 @@ func FuzzCleanName(f *testing.F) {
 		if !ok {
 			return
 		}
-		joined, err := url.JoinPath("/root", strings.ReplaceAll(url.PathEscape(clean), "%2F", "/"))
-		if err != nil || !strings.HasPrefix(joined, "/root/") || strings.ContainsAny(clean, "\\:") {
+		joined, err := url.JoinPath("/folder", strings.ReplaceAll(url.PathEscape(clean), "%2F", "/"))
+		if err != nil || !strings.HasPrefix(joined, "/folder/") || strings.ContainsAny(clean, "\\:") {
 			t.Errorf("%q became %q (%s)", name, clean, joined)
 		}
 	})
