@@ -2,7 +2,6 @@ package cooldown
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"time"
 )
@@ -22,22 +21,20 @@ func (t *Table) meet(now time.Time, a Authority) *state {
 func (t *Table) admit(now time.Time, a Authority, known Shared) (*state, Transition) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	old := *t.view.Load()
-	s := old[a]
+	all := t.view.Load()
+	s := all.get(a)
 	if s == nil {
 		s = &state{counts: new(counts)}
-	}
-	view := maps.Clone(old)
-	for len(view) >= t.limit && old[a] == nil {
-		victim, ok := leastMissed(now, view)
-		if !ok {
-			return nil, Transition{}
+		for all.size >= t.limit {
+			victim, ok := leastMissed(now, all)
+			if !ok {
+				return nil, Transition{}
+			}
+			all = all.without(victim)
 		}
-		delete(view, victim)
 	}
 	next, transition := s.merged(now, known)
-	view[a] = &next
-	t.view.Store(&view)
+	t.view.Store(all.with(a, &next))
 	if transition.Kind != TransitionNone {
 		transition.Authority = a
 	}
@@ -46,9 +43,9 @@ func (t *Table) admit(now time.Time, a Authority, known Shared) (*state, Transit
 
 // leastMissed finds the authority that may be forgotten: an open one, or else the one whose deadline passed longest ago, if that is
 // MaxDelay or more and nobody probes it.
-func leastMissed(now time.Time, view map[Authority]*state) (victim Authority, ok bool) {
+func leastMissed(now time.Time, all *view) (victim Authority, ok bool) {
 	oldest := now.Add(-MaxDelay)
-	for a, s := range view {
+	for a, s := range all.all() {
 		switch {
 		case !s.cooling:
 			return a, true
@@ -62,7 +59,7 @@ func leastMissed(now time.Time, view map[Authority]*state) (victim Authority, ok
 // full is the refusal of an authority for which there is no room: until the first of the others may be probed.
 func (t *Table) full(now time.Time, a Authority) *Refusal {
 	wait := MaxDelay
-	for _, s := range *t.view.Load() {
+	for _, s := range t.view.Load().all() {
 		wait = min(wait, s.remaining(now))
 	}
 	return &Refusal{Authority: a, Wait: max(wait, ProbeWait), TableFull: true}
@@ -123,14 +120,14 @@ func (s *state) report(now time.Time, a Authority) State {
 // Look reports the state of one authority. Looking changes nothing: it takes no probe slot, and an authority that was never asked about
 // reads as open and stays unknown.
 func (t *Table) Look(now time.Time, a Authority) State {
-	return (*t.view.Load())[a].report(now, a)
+	return t.view.Load().get(a).report(now, a)
 }
 
 // Snapshot reports all authorities that were asked about, ordered by host and port. Like Look, it changes nothing.
 func (t *Table) Snapshot(now time.Time) []State {
-	view := *t.view.Load()
-	states := make([]State, 0, len(view))
-	for a, s := range view {
+	all := t.view.Load()
+	states := make([]State, 0, all.size)
+	for a, s := range all.all() {
 		states = append(states, s.report(now, a))
 	}
 	slices.SortFunc(states, func(x, y State) int {

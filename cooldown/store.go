@@ -124,7 +124,7 @@ func (s state) mergedOpen(sh Shared) (state, Transition) {
 // Observe takes in news from the store about an authority, such as a subscription brings. Authorities that this process has not asked
 // about are left alone: their first Ask loads what is known.
 func (t *Table) Observe(now time.Time, a Authority, news Shared) {
-	if (*t.view.Load())[a] != nil {
+	if t.view.Load().get(a) != nil {
 		t.tell(t.merge(now, a, news))
 	}
 }

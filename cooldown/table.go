@@ -3,7 +3,6 @@ package cooldown
 import (
 	"crypto/rand"
 	"encoding/binary"
-	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,7 +36,7 @@ type Options struct {
 // change, of which there are few, cost a copy of the map.
 type Table struct {
 	// view is replaced, never changed: readers load it and need nothing else.
-	view atomic.Pointer[map[Authority]*state]
+	view atomic.Pointer[view]
 
 	// mu serialises the changes of view and guards lastLease. It is never held across a call of the store.
 	mu        sync.Mutex
@@ -80,7 +79,7 @@ func New(o Options) *Table {
 		}
 		return Fallback + time.Duration(min(max(0, random(span+1)), span))
 	}
-	t.view.Store(&map[Authority]*state{})
+	t.view.Store(&view{hosts: map[string][]portState{}})
 	return t
 }
 
@@ -94,9 +93,9 @@ func systemRand(n int64) int64 {
 // Ask is whether a request may be sent to the authority now. It returns a permit, which must be settled, or a refusal, which says how
 // long to wait. Ask never waits; with a Store it takes a round trip of the store's when a probe is due or the authority is new.
 func (t *Table) Ask(now time.Time, a Authority) (Permit, *Refusal) {
-	s := (*t.view.Load())[a]
-	if s != nil && !s.cooling {
-		return t.permit(a, 0), nil
+	s := t.view.Load().get(a)
+	if s != nil && !s.cooling && t.strict == nil {
+		return Permit{table: t, authority: a}, nil
 	}
 	return t.askSlow(now, a, s)
 }
@@ -148,7 +147,7 @@ func (t *Table) askProbe(now time.Time, a Authority) (Permit, *Refusal) {
 }
 
 func (t *Table) refused(a Authority) {
-	if s := (*t.view.Load())[a]; s != nil {
+	if s := t.view.Load().get(a); s != nil {
 		s.counts.refused.Add(1)
 	}
 }
@@ -157,16 +156,14 @@ func (t *Table) refused(a Authority) {
 func (t *Table) change(a Authority, f func(state) (state, Transition)) Transition {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	view := *t.view.Load()
-	s := view[a]
+	old := t.view.Load()
+	s := old.get(a)
 	if s == nil { // it had to give way in a full table, but what is known now must be kept
 		s = &state{counts: new(counts)}
 	}
 	next, transition := f(*s)
 	if next != *s {
-		view = maps.Clone(view)
-		view[a] = &next
-		t.view.Store(&view)
+		t.view.Store(old.with(a, &next))
 	}
 	if transition.Kind != TransitionNone {
 		transition.Authority = a
