@@ -125,7 +125,7 @@ func (l *loader) checkWhole() {
 			l.problems.add(m.privateKey, v, "is the same as %s: the callers' credentials would go to the public upstream", m.publicKey)
 		}
 	}
-	if !slices.ContainsFunc(c.Rules, func(r policy.Spec) bool { return r.Type != policy.DenyByIdentity }) {
+	if !slices.ContainsFunc(c.Rules, func(r policy.Spec) bool { return policy.Admitting(r.Type) }) {
 		c.warn("rules: no rule admits anything, so every public version will be refused")
 	}
 }

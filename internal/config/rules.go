@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/ecluse-gate/ecluse/internal/policy"
 )
@@ -19,20 +20,21 @@ func defaultRules() layer {
 	}
 }
 
-// ruleFields are the keys that a rule may have, whatever its type.
+// commonFields are the keys that a rule may have, whatever its type.
+func commonFields() []string { return []string{"type", "enabled", "precedence", "ecosystems"} }
+
+// ruleFields are the keys that some rule may have.
 func ruleFields() []string {
-	return []string{"type", "enabled", "precedence", "ecosystems", "age", "packages"}
+	fields := commonFields()
+	for _, typ := range policy.Types() {
+		fields = append(fields, policy.Fields(typ)...)
+	}
+	slices.Sort(fields)
+	return slices.Compact(fields)
 }
 
-// fieldOfType says which type a key belongs to, for the keys that not every type has.
 func fieldOfType(field, typ string) bool {
-	switch field {
-	case "age":
-		return typ == policy.AllowIfOlderThan
-	case "packages":
-		return typ == policy.AllowByIdentity || typ == policy.DenyByIdentity
-	}
-	return true
+	return slices.Contains(commonFields(), field) || slices.Contains(policy.Fields(typ), field)
 }
 
 // rulePaths lists the keys of rules that any layer sets, sorted.
@@ -110,10 +112,12 @@ func (l *loader) readRule(name string, fields map[string]value) {
 	case len(fields) == 0: // rules.NAME without keys below it; refuseUnknown speaks of it
 		return
 	case spec.Type == "":
-		l.problems.add(at, anyOf(fields), "has no type; use %s", strings.Join(ruleTypes(), ", "))
+		l.problems.add(at, anyOf(fields), "has no type; use %s", strings.Join(policy.Types(), ", "))
+	case policy.ReadsAdvisories(spec.Type):
+		l.problems.add(at+".type", fields["type"], "%s: advisories are not supported by this version", spec.Type)
 	case !known:
 		l.problems.add(at+".type", fields["type"], "unknown type %s%s; use %s", quote(spec.Type),
-			didYouMean(spec.Type, ruleTypes()), strings.Join(ruleTypes(), ", "))
+			didYouMean(spec.Type, policy.Types()), strings.Join(policy.Types(), ", "))
 	}
 	enabled := true
 	var order []string
@@ -124,11 +128,12 @@ func (l *loader) readRule(name string, fields map[string]value) {
 	for _, field := range order {
 		v := fields[field]
 		l.cfg.settings = append(l.cfg.settings, v.setting(at+"."+field))
-		if slices.Contains(ruleFields(), field) && known && !fieldOfType(field, spec.Type) {
-			l.problems.add(at+"."+field, v, "a rule of type %s has no such key", spec.Type)
-			continue
+		if !slices.Contains(ruleFields(), field) {
+			continue // refuseUnknown speaks of it
 		}
-		if err := readField(field, v, &spec, &enabled); err != nil {
+		if known && !fieldOfType(field, spec.Type) {
+			l.problems.add(at+"."+field, v, "a rule of type %s has no such key", spec.Type)
+		} else if err := readField(field, v, &spec, &enabled); err != nil {
 			l.problems.add(at+"."+field, v, "%v", err)
 		}
 	}
@@ -158,24 +163,34 @@ func readField(field string, v value, spec *policy.Spec, enabled *bool) (err err
 		if err = parseInto(&spec.Precedence, v); err == nil && spec.Precedence == 0 {
 			return problemf("must be at least 1; the highest decides first")
 		}
-	case "ecosystems":
-		if spec.Ecosystems, err = v.items(); err == nil {
-			for _, e := range spec.Ecosystems {
-				if e != "npm" && e != "pypi" {
-					return problemf("%s is no ecosystem; use npm or pypi", quote(e))
-				}
-			}
+	case policy.FieldMinCVSS:
+		if spec.MinCVSS, err = strconv.ParseFloat(v.scalar, 64); err != nil || v.isList {
+			return problemf("%s is not a score from 0 to 10", quote(v.String()))
 		}
-	case "age":
-		return parseInto(&spec.Age, v)
-	case "packages":
-		spec.Packages, err = v.items()
+	case policy.FieldDate:
+		if spec.Date, err = parseDate(v); err != nil {
+			return err
+		}
+	default:
+		return parseInto(map[string]any{
+			"type": &spec.Type, "ecosystems": &spec.Ecosystems, policy.FieldAge: &spec.Age, policy.FieldPackages: &spec.Packages,
+			policy.FieldScopes: &spec.Scopes, policy.FieldOnUnavailable: &spec.OnUnavailable, policy.FieldExcept: &spec.Except,
+			policy.FieldLicenses: &spec.Licenses, policy.FieldOnUnknown: &spec.OnUnknown,
+		}[field], v)
 	}
 	return err
 }
 
-func ruleTypes() []string {
-	return []string{policy.AllowIfOlderThan, policy.AllowByIdentity, policy.DenyByIdentity}
+// parseDate reads an instant, or a day, which means its last second in UTC.
+func parseDate(v value) (time.Time, error) {
+	if day, err := time.Parse(time.DateOnly, v.scalar); err == nil && !v.isList {
+		return day.Add(24*time.Hour - time.Second), nil
+	}
+	at, err := time.Parse(time.RFC3339, v.scalar)
+	if err != nil || v.isList {
+		return at, problemf("%s is not a date like 2026-12-01 or 2026-12-01T12:00:00Z", quote(v.String()))
+	}
+	return at, nil
 }
 
 // anyOf picks the value that stands first in the file, to say where a rule is.
