@@ -83,6 +83,9 @@ func markUsage(c *cobra.Command) {
 		if err := check(c, args); err != nil {
 			return &usageError{cmd: c, err: err}
 		}
+		if err := errors.Join(c.ValidateRequiredFlags(), c.ValidateFlagGroups()); err != nil {
+			return &usageError{cmd: c, err: err}
+		}
 		return nil
 	}
 	for _, sub := range c.Commands() {

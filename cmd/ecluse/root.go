@@ -14,9 +14,11 @@ func commands() []constructor {
 	return []constructor{
 		newServe,
 		newCheck,
+		newExplain,
 		newStatus,
 		newRetryAfter,
 		newSource,
+		newJournal,
 		newEmulate,
 		newVersion,
 	}

@@ -42,7 +42,7 @@ func newSourceLater(name, short string, sys *cli.System) *cobra.Command {
 			return conclude(sys, source.Refused(name, "not-supported", "ecluse source "+name+" is not supported by this version"))
 		},
 	}
-	exitCodes(c, cli.Refused, cli.Usage)
+	exitCodes(c, cli.Done, cli.Refused, cli.Usage)
 	return c
 }
 

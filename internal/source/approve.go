@@ -2,6 +2,7 @@ package source
 
 import (
 	"github.com/ecluse-gate/ecluse/internal/source/plan"
+	"github.com/ecluse-gate/ecluse/journal"
 )
 
 // Approve flips the confirmation of an envelope and nothing else, once agree, which is shown the plan in words and its fingerprint, returns nil. Nothing
@@ -32,5 +33,24 @@ func Approve(envelope []byte, agree func(words, fingerprint string) error) ([]by
 func Refused(workflow, code, message string) *Outcome {
 	o := newOutcome(workflow)
 	o.Status, o.Code, o.Message = StatusBlocked, code, message
+	return o
+}
+
+// RefusedBy is the outcome of a workflow that an error ended before it began.
+func RefusedBy(workflow string, err error) *Outcome {
+	f := explain(err)
+	o := Refused(workflow, f.code, f.message)
+	o.Field, o.Next = f.field, next(f.code)
+	return o
+}
+
+// Resolved is the outcome of an operator's statement: what the journal's restriction is now, or why the statement was refused.
+func Resolved(status journal.Status, err error) *Outcome {
+	if err != nil {
+		return RefusedBy("journal resolve", err)
+	}
+	o := newOutcome("journal resolve")
+	o.Status = StatusCompleted
+	o.FileBatch = &FileBatch{Files: []FileState{}, Backoff: backoffOf(status)}
 	return o
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/ecluse-gate/ecluse/internal/durable"
 	"github.com/ecluse-gate/ecluse/internal/search"
@@ -87,7 +88,7 @@ func explain(err error) *failure {
 		return f
 	}
 	if s, ok := errors.AsType[*recovery.Stop](err); ok {
-		return fail(string(s.Code), s.Error())
+		return fail(string(s.Code), bare(string(s.Code), s))
 	}
 	if errors.Is(err, context.Canceled) {
 		return fail(codeInterrupted, "interrupted")
@@ -98,14 +99,16 @@ func explain(err error) *failure {
 // explainLocal is about what stands on this machine's disk, nil for other errors.
 func explainLocal(err error) *failure {
 	if j, ok := errors.AsType[*journal.Error](err); ok {
-		f := &failure{code: j.Code, field: j.Entry, message: j.Error(), restriction: j.Status}
-		return f
+		return &failure{code: j.Code, field: j.Entry, message: bare(j.Code, j), restriction: j.Status}
 	}
 	if d, ok := errors.AsType[*durable.Error](err); ok {
-		return fail(string(d.Code), d.Error())
+		return fail(string(d.Code), bare(string(d.Code), d))
 	}
 	return nil
 }
+
+// bare is the text of an error without the code in front, which the outcome carries by itself.
+func bare(code string, err error) string { return strings.TrimPrefix(err.Error(), code+": ") }
 
 func explainSearch(s *search.Error) *failure {
 	if s.Code == search.CodeNotRecorded || s.Code == search.CodePersistence {

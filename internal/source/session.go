@@ -63,6 +63,10 @@ func (s *session) finish(done string, wrote bool) *Outcome {
 			o.Status, state = StatusWaiting, progress.Waiting
 		}
 	}
+	if o.FileBatch != nil && o.FileBatch.Backoff.Status == string(journal.Waiting) && o.Next == "" {
+		o.Next = "the service asked for no request before " + time.Unix(*o.FileBatch.Backoff.NotBeforeUTC, 0).UTC().Format(time.RFC3339) +
+			"; after that: ecluse source resume --journal DIR --out PLAN.json"
+	}
 	s.report.Finish(state)
 	if s.report.Broken() {
 		o.warn(codeProgress, "progress could not be written; the run went on without it")

@@ -14,11 +14,12 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/source/strict"
 )
 
-// Envelope is a plan with its approval. Exactly one of File and Continue is set.
+// Envelope is a plan with its approval. Exactly one of File, Continue and Resolve is set.
 type Envelope struct {
 	Approval Approval
 	File     *Plan
 	Continue *Continuation
+	Resolve  *Resolution
 	// Document is the whole envelope as it was read, to be kept with the run.
 	Document map[string]any
 }
@@ -124,21 +125,24 @@ func (e *Envelope) fill(content any) error {
 	if !ok {
 		return refuse(CodeEnvelope, "", "must be an object")
 	}
+	var into interface{ check() error }
 	switch tree["kind"] {
 	case KindFile:
 		e.File = &Plan{}
-		if err := strict.Fill(tree, e.File); err != nil {
-			return err
-		}
-		return e.File.check()
+		into = e.File
 	case KindContinue:
 		e.Continue = &Continuation{}
-		if err := strict.Fill(tree, e.Continue); err != nil {
-			return err
-		}
-		return e.Continue.check()
+		into = e.Continue
+	case KindResolve:
+		e.Resolve = &Resolution{}
+		into = e.Resolve
+	default:
+		return refuse(CodeUnsupported, "kind", "is not supported by this version; it knows %q, %q and %q", KindFile, KindContinue, KindResolve)
 	}
-	return refuse(CodeUnsupported, "kind", "is not supported by this version; it knows %q and %q", KindFile, KindContinue)
+	if err := strict.Fill(tree, into); err != nil {
+		return err
+	}
+	return into.check()
 }
 
 // check holds a plan to everything that its request was held to, so that an edited plan with a fresh fingerprint gains nothing.

@@ -11,6 +11,7 @@ import (
 const (
 	KindFile     = "file"
 	KindContinue = "file-upload-continuation"
+	KindResolve  = "journal-resolution"
 )
 
 // Actions on the source.

@@ -8,10 +8,13 @@ import (
 // Words says what an envelope's plan will do, for the person who approves it.
 func (e *Envelope) Words() string {
 	var b strings.Builder
-	if e.File != nil {
+	switch {
+	case e.File != nil:
 		e.File.words(&b)
-	} else {
+	case e.Continue != nil:
 		e.Continue.words(&b)
+	default:
+		e.Resolve.words(&b)
 	}
 	fmt.Fprintf(&b, "\nFingerprint: %s\n", e.Fingerprint())
 	return b.String()

@@ -1,0 +1,231 @@
+// Package review is what a person does with the journal of a File run without the network: look at it, have it verified, and settle what only a person can
+// settle (S149-S151). Looking never writes.
+package review
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ecluse-gate/ecluse/internal/source/plan"
+	"github.com/ecluse-gate/ecluse/internal/source/record"
+	"github.com/ecluse-gate/ecluse/journal"
+)
+
+// Report is what a journal says at one moment.
+type Report struct {
+	Sound  bool    `json:"sound"`
+	Faults []Fault `json:"faults"`
+	Run    *Run    `json:"run,omitempty"`
+	Files  []File  `json:"files"`
+	// Restrictions are all that were recorded, in order; Backoff is what they come to.
+	Restrictions []Restriction  `json:"restrictions"`
+	Backoff      journal.Status `json:"backoff"`
+	// Blocks says what stands against going on, and Next what may be done.
+	Blocks   []string `json:"blocks"`
+	Next     string   `json:"next"`
+	Warnings []string `json:"warnings"`
+}
+
+// Fault is one thing that is wrong with the journal.
+type Fault struct {
+	Code   string `json:"code"`
+	Entry  string `json:"entry,omitempty"`
+	Field  string `json:"field,omitempty"`
+	Reason string `json:"reason"`
+}
+
+// Run is what the journal is about.
+type Run struct {
+	Fingerprint string         `json:"fingerprint"`
+	Action      string         `json:"action"`
+	Source      string         `json:"source"`
+	Endpoint    string         `json:"endpoint"`
+	Owner       string         `json:"owner"`
+	Principal   plan.Principal `json:"principal"`
+	// Acknowledged says that the creation of the source is proved here.
+	Acknowledged bool `json:"acknowledged"`
+}
+
+// File is where one file is, as far as the records tell.
+type File struct {
+	Ordinal      int    `json:"ordinal"`
+	Path         string `json:"path"`
+	Upload       string `json:"upload"`
+	Verification string `json:"verification,omitempty"`
+	Attempts     int    `json:"attempts"`
+	Status       *int   `json:"status,omitempty"`
+}
+
+// Restriction is one wait that the service asked for.
+type Restriction struct {
+	Entry            string `json:"entry"`
+	Method           string `json:"method"`
+	Attempt          string `json:"attempt,omitempty"`
+	Kind             string `json:"kind"`
+	Origin           string `json:"origin"`
+	ReceivedAtUTC    *int64 `json:"received_at_utc"`
+	NotBeforeUTC     *int64 `json:"not_before_utc"`
+	SecondsRemaining int64  `json:"seconds_remaining"`
+}
+
+// Show reads the journal in dir, under a lock that it shares with other readers.
+func Show(dir string, now time.Time) (*Report, error) {
+	r, faults, err := journal.Inspect(dir, record.NewLayout())
+	if err != nil {
+		return nil, err
+	}
+	report := &Report{
+		Sound: len(faults) == 0, Faults: []Fault{}, Files: []File{}, Restrictions: []Restriction{}, Blocks: []string{},
+		Warnings: append([]string{}, r.Warnings()...),
+	}
+	for _, f := range faults {
+		report.Faults = append(report.Faults, faultOf(f))
+	}
+	report.describe(r)
+	report.restrict(r, now)
+	report.advise(r)
+	return report, nil
+}
+
+func faultOf(f *journal.Error) Fault {
+	reason := f.Reason
+	if reason == "" && f.Err != nil {
+		reason = f.Err.Error()
+	}
+	return Fault{Code: f.Code, Entry: f.Entry, Field: f.Field, Reason: reason}
+}
+
+// describe tells what can be told of the run and its files, also when the journal is not sound.
+func (p *Report) describe(r *journal.Record) {
+	opened, err := record.Open(r)
+	if err != nil {
+		return
+	}
+	files := opened.Plan().Files.Records
+	_, acknowledged := r.Entry(record.SourceAckName)
+	p.Run = &Run{
+		Fingerprint: opened.Envelope.Fingerprint(), Action: opened.Plan().Action, Source: opened.Plan().Source.Name, Endpoint: opened.Plan().Endpoint,
+		Owner: opened.Plan().Owner, Principal: opened.Run.Context.Principal, Acknowledged: acknowledged,
+	}
+	for i, s := range record.States(r, len(files)) {
+		if s.Upload == record.Unverified && !slices.Contains([]string{record.Confirmed}, s.Verification) {
+			s = throttledState(r, i, s)
+		}
+		p.Files = append(p.Files, File{Ordinal: i, Path: files[i].Path, Upload: s.Upload, Verification: s.Verification, Attempts: s.Attempts, Status: s.Status})
+	}
+}
+
+// throttledState is the state of a file whose result is missing but follows from a restriction: the next run will write it (crash table).
+func throttledState(r *journal.Record, number int, s record.State) record.State {
+	for _, kind := range []string{record.TypeAttempt, record.TypeRetryAttempt} {
+		name := journal.Numbered(kind, number)
+		if e, ok := r.EventOf(name); ok && e.Origin != journal.OriginReview && slices.Contains(r.Unfinished(), name) {
+			s.Apply(record.Throttled(e))
+		}
+	}
+	return s
+}
+
+func (p *Report) restrict(r *journal.Record, now time.Time) {
+	p.Backoff = r.Status(now, "")
+	for _, e := range r.Events() {
+		one := Restriction{
+			Entry: e.Name, Method: e.Method, Kind: e.Metadata.Kind, Origin: e.Origin, ReceivedAtUTC: e.Timing.ReceivedAtUTC, NotBeforeUTC: e.Timing.NotBeforeUTC,
+		}
+		if e.Attempt != nil {
+			one.Attempt = *e.Attempt
+		}
+		if end := e.Timing.NotBeforeUTC; end != nil {
+			one.SecondsRemaining = max(0, *end-now.Unix())
+		}
+		p.Restrictions = append(p.Restrictions, one)
+	}
+}
+
+// advise says what stands against going on, and what may be done.
+func (p *Report) advise(r *journal.Record) {
+	for _, d := range r.Doubts() {
+		p.Blocks = append(p.Blocks, doubtText(d))
+	}
+	eligible := 0
+	for _, f := range p.Files {
+		if f.Upload == record.NotAttempted {
+			eligible++
+		}
+	}
+	switch {
+	case slices.ContainsFunc(p.Faults, func(f Fault) bool { return strings.HasSuffix(f.Code, journal.CodeMissing) }):
+		p.Blocks = append(p.Blocks, "the creation of the source is not acknowledged in this journal")
+		p.Next = "nothing: this journal cannot be continued. Look at the source on the service, and start again with an empty journal folder"
+	case !p.Sound:
+		p.Blocks = append(p.Blocks, "the evidence is not sound")
+		p.Next = "nothing: keep the folder as it is and have it reviewed"
+	case len(p.Blocks) > 0:
+		p.Next = "an operator settles it: ecluse journal resolve DIR --plan"
+	case p.Backoff.State == journal.Unresolved:
+		p.Blocks = append(p.Blocks, "the clock of this machine stands before the last answer of the service")
+		p.Next = "set the clock right"
+	case p.Backoff.State == journal.Waiting:
+		p.Blocks = append(p.Blocks, "the service asked for no request before "+utc(*p.Backoff.NotBeforeUTC))
+		p.Next = "wait until then, then: ecluse source resume --journal DIR --out PLAN.json"
+	case eligible > 0:
+		p.Next = "ecluse source resume --journal DIR --out PLAN.json"
+	default:
+		p.Next = "ecluse source verify APPROVED.json --journal DIR"
+	}
+}
+
+func doubtText(d journal.Doubt) string {
+	switch d.Reason {
+	case journal.ReasonPending:
+		return "a " + d.Method + " was sent, or was about to be, and its end is not recorded"
+	case journal.ReasonNoResult:
+		return "what became of " + *d.Attempt + " is not recorded"
+	}
+	return "a restriction of the service has no known end"
+}
+
+func utc(seconds int64) string { return time.Unix(seconds, 0).UTC().Format(time.RFC3339) }
+
+// Text is the report for a person.
+func (p *Report) Text() string {
+	var b strings.Builder
+	if r := p.Run; r != nil {
+		fmt.Fprintf(&b, "Run       %s source %q at %s, owner %s\nPlan      %s\n", r.Action, r.Source, r.Endpoint, r.Owner, r.Fingerprint)
+		fmt.Fprintf(&b, "Created   %s\n", map[bool]string{true: "acknowledged by the service", false: "not acknowledged"}[r.Acknowledged])
+	}
+	for _, f := range p.Files {
+		state := f.Upload
+		if f.Verification != "" {
+			state += ", " + f.Verification
+		}
+		if f.Status != nil {
+			state += fmt.Sprintf(" (HTTP %d)", *f.Status)
+		}
+		fmt.Fprintf(&b, "File %3d  %-32s %s\n", f.Ordinal+1, f.Path, state)
+	}
+	for _, x := range p.Restrictions {
+		end := "no known end"
+		if x.NotBeforeUTC != nil {
+			end = "until " + utc(*x.NotBeforeUTC)
+		}
+		if x.SecondsRemaining > 0 {
+			end += fmt.Sprintf(", %d s from now", x.SecondsRemaining)
+		}
+		fmt.Fprintf(&b, "Wait      %s: %s answered %s, %s\n", x.Entry, x.Method, x.Kind, end)
+	}
+	fmt.Fprintf(&b, "Backoff   %s\n", p.Backoff.State)
+	for _, f := range p.Faults {
+		fmt.Fprintf(&b, "Fault     %s %s %s: %s\n", f.Code, f.Entry, f.Field, f.Reason)
+	}
+	for _, w := range p.Warnings {
+		fmt.Fprintf(&b, "Note      %s\n", w)
+	}
+	for _, x := range p.Blocks {
+		fmt.Fprintf(&b, "Blocked   %s\n", x)
+	}
+	fmt.Fprintf(&b, "Next      %s\n", p.Next)
+	return b.String()
+}
