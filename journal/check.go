@@ -135,7 +135,7 @@ func (r *Record) nonces() (all []*Error) {
 			continue
 		}
 		first, used := by[*e.Nonce]
-		if used && !(e.Origin == OriginReview && first.Timing.NotBeforeUTC == nil && first.Origin != OriginReview) {
+		if states := e.Origin == OriginReview && first.Origin != OriginReview && first.Timing.NotBeforeUTC == nil; used && !states {
 			all = append(all, r.invalid(e.Name, "nonce", "finishes a request that is finished already"))
 		}
 		by[*e.Nonce] = e

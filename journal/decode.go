@@ -317,6 +317,7 @@ func closed(path string, data []byte, t reflect.Type) error {
 				return err
 			}
 		}
+	default: // a plain value; encoding/json judges it
 	}
 	return nil
 }

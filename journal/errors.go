@@ -92,6 +92,7 @@ func (l *Layout) foreign(entry string, err error) *Error {
 		return &Error{Code: l.code(CodeUnreadable), Entry: entry, Err: err}
 	case durable.CodeUnsafe:
 		return &Error{Code: l.code(CodeInvalid), Entry: entry, Err: err}
+	default:
 	}
 	return l.fault(CodeInvalid, entry, "", "%v", err)
 }

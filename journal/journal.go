@@ -4,6 +4,8 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/ecluse-gate/ecluse/internal/durable"
@@ -61,13 +63,10 @@ func (j *Journal) start(founding any) error {
 	if err := j.dir.Lock(false); err != nil {
 		return err
 	}
-	names, _, err := j.dir.List(maxLeftovers)
-	if err != nil {
-		return j.layout.foreign("", err)
+	if err := j.layout.empty(j.dir); err != nil {
+		return err
 	}
-	if len(names) > 0 {
-		return j.layout.fault(CodeExists, "", "", "the folder of a new journal must be empty; it has %d files", len(names))
-	}
+	var err error
 	if j.record.warnings, err = j.dir.Settle(); err != nil {
 		return err
 	}
@@ -292,13 +291,6 @@ func (r *Record) last() *string {
 
 func (r *Record) clone() *Record {
 	c := *r
-	c.entries, c.facts = make(map[string]Entry, len(r.entries)+1), make(map[string]Facts, len(r.facts)+1)
-	for k, v := range r.entries {
-		c.entries[k] = v
-	}
-	for k, v := range r.facts {
-		c.facts[k] = v
-	}
-	c.events = append([]Event(nil), r.events...)
+	c.entries, c.facts, c.events = maps.Clone(r.entries), maps.Clone(r.facts), slices.Clone(r.events)
 	return &c
 }

@@ -311,8 +311,11 @@ func TestOneRequestAtATime(t *testing.T) {
 func TestBeginRefuses(t *testing.T) {
 	j := begun(t)
 	for _, q := range []journal.Request{
-		{Method: "DELETE", URL: listURL}, {Method: "get", URL: listURL}, {URL: listURL},
-		{Method: "POST", URL: listURL, Attempt: "attempt-0000.json"}, {Method: "POST", URL: listURL, Attempt: "run.json"},
+		{Method: "DELETE", URL: listURL},
+		{Method: "get", URL: listURL},
+		{URL: listURL},
+		{Method: "POST", URL: listURL, Attempt: "attempt-0000.json"},
+		{Method: "POST", URL: listURL, Attempt: "run.json"},
 	} {
 		if _, err := j.Begin(noon, q); journal.CodeOf(err) != invalid || j.Record().Pending() != nil {
 			t.Errorf("%+v: %v", q, err)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -78,8 +79,14 @@ func (d *disk) remount() error {
 func (d *disk) unmount() {
 	if d.folder != nil {
 		_ = d.folder.Close()
-		_ = exec.Command("umount", d.mount).Run()
 		d.folder = nil
+		// A loop device can be busy for a moment after a shutdown.
+		for range 200 {
+			if exec.Command("umount", d.mount).Run() == nil {
+				return
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
 	}
 }
 

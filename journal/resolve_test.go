@@ -13,7 +13,7 @@ import (
 // crashed plays the script up to a number of calls and opens what is left, as the next run does.
 func crashed(t *testing.T, calls int) *journal.Journal {
 	t.Helper()
-	s := start(durabletest.Dir(t)+"/j", journal.Options{})
+	s := start(durabletest.Dir(t)+"/j", unsynced)
 	if _, err := s.play(script()[:calls]); err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +181,7 @@ func TestResolveRefuses(t *testing.T) {
 func TestResolveFailsAtEveryStep(t *testing.T) {
 	for k := range 30 {
 		for _, landed := range []bool{false, true} {
-			s := start(durabletest.Dir(t)+"/j", journal.Options{})
+			s := start(durabletest.Dir(t)+"/j", unsynced)
 			if _, err := s.play(script()[:8]); err != nil {
 				t.Fatal(err)
 			}

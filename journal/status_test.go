@@ -14,7 +14,7 @@ import (
 // begun makes a journal with run and acknowledgement, open for writing.
 func begun(t *testing.T) *journal.Journal {
 	t.Helper()
-	j, err := journal.Create(durabletest.Dir(t), layout, founding{plan, journal.EventVersion}, journal.Options{})
+	j, err := journal.Create(durabletest.Dir(t), layout, founding{plan, journal.EventVersion}, unsynced)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,11 +96,8 @@ func TestStatusTable(t *testing.T) {
 			restrict(t, j, noon, tt.r)
 			dir := j.Record()
 			now := noon.Add(tt.after)
-			switch tt.after {
-			case math.MinInt64:
-				now = time.Time{}
-			case math.MaxInt64:
-				now = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)
+			if odd, ok := map[time.Duration]time.Time{math.MinInt64: {}, math.MaxInt64: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)}[tt.after]; ok {
+				now = odd
 			}
 			s := dir.Status(now, "")
 			if s.State != tt.state || s.Reason != tt.reason {

@@ -18,11 +18,11 @@ type Clock struct {
 // orReal fills in the real clocks. This is the only place of the package where time is read or passes.
 func (c Clock) orReal() Clock {
 	if c.Now == nil {
-		c.Now = time.Now
+		c.Now = time.Now //nolint:forbidigo // the default for callers that bring no clock
 	}
 	if c.Elapsed == nil {
-		origin := time.Now()
-		c.Elapsed = func() time.Duration { return time.Since(origin) }
+		origin := time.Now()                                           //nolint:forbidigo // as above
+		c.Elapsed = func() time.Duration { return time.Since(origin) } //nolint:forbidigo // as above
 	}
 	if c.Sleep == nil {
 		c.Sleep = sleep
@@ -31,7 +31,7 @@ func (c Clock) orReal() Clock {
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
+	timer := time.NewTimer(d) //nolint:forbidigo // as above
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -147,9 +147,10 @@ func (s *Sequence) delay(r retryafter.Report) (time.Duration, bool) {
 		return r.Delay()
 	case retryafter.KindDate:
 		return max(0, r.Date.Sub(s.clock.Now())), true // Sub saturates
+	default: // missing or invalid
+		s.warn("the answer 429 had a " + r.Kind.String() + " Retry-After; one second was waited instead")
+		return FallbackDelay, true
 	}
-	s.warn("the answer 429 had a " + r.Kind.String() + " Retry-After; one second was waited instead")
-	return FallbackDelay, true
 }
 
 // sleep uses the delay up, waits, and makes sure that the wait was as long as it had to be.

@@ -106,7 +106,7 @@ func openParent(path string) (*os.File, string, error) {
 	at := "/"
 	for i := 0; ; i++ {
 		if err := checkAncestor(fd, at); err != nil {
-			unix.Close(fd)
+			_ = unix.Close(fd)
 			return nil, "", err
 		}
 		if i == len(parts)-1 {
@@ -114,7 +114,7 @@ func openParent(path string) (*os.File, string, error) {
 		}
 		at = filepath.Join(at, parts[i])
 		next, err := openFolder(fd, parts[i], searchOnly)
-		unix.Close(fd)
+		_ = unix.Close(fd)
 		if err != nil {
 			return nil, "", refuse(at, "an ancestor must be a folder and no link", err)
 		}
@@ -122,7 +122,7 @@ func openParent(path string) (*os.File, string, error) {
 	}
 	// The parent is opened again by its own handle, because a search-only handle cannot be synced.
 	parent, err := openFolder(fd, ".", unix.O_RDONLY)
-	unix.Close(fd)
+	_ = unix.Close(fd)
 	if err != nil {
 		return nil, "", refuse(at, "cannot be opened", err)
 	}

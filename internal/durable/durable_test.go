@@ -390,7 +390,7 @@ func TestSettle(t *testing.T) {
 		}})
 		func() {
 			defer func() {
-				if r := recover(); r != error(killed) { //nolint:errorlint // identity
+				if r := recover(); r != killed { //nolint:errorlint // identity
 					t.Fatal(r)
 				}
 			}()

@@ -1,0 +1,118 @@
+package journal
+
+import (
+	"errors"
+	"io/fs"
+	"slices"
+
+	"github.com/ecluse-gate/ecluse/internal/durable"
+)
+
+// Files gives the bytes of every file of a journal, by name, together with its verified view. A journal with a fault, or with a request whose
+// end is not known, is given too: moving it changes neither. The error is that of [Read], and nothing is given then.
+func Files(dir string, l *Layout) (map[string][]byte, *Record, error) {
+	if err := l.validate(); err != nil {
+		return nil, nil, err
+	}
+	d, err := durable.Open(dir, durable.Options{})
+	if err != nil {
+		return nil, nil, err
+	}
+	defer d.Close()
+	if err := d.Lock(true); err != nil {
+		return nil, nil, err
+	}
+	kept := keeping{d, map[string][]byte{}}
+	r, faults := load(kept, l)
+	if len(faults) > 0 {
+		return nil, nil, faults[0]
+	}
+	return kept.files, r, nil
+}
+
+// keeping is a store that keeps what is read from it.
+type keeping struct {
+	store
+	files map[string][]byte
+}
+
+func (k keeping) Read(name string, maxBytes int64) ([]byte, error) {
+	data, err := k.store.Read(name, maxBytes)
+	if err == nil {
+		k.files[name] = data
+	}
+	return data, err
+}
+
+// InspectFiles is [Inspect] for files that are in no folder yet, such as those of a bundle.
+func InspectFiles(files map[string][]byte, l *Layout) (*Record, []*Error, error) {
+	if err := l.validate(); err != nil {
+		return nil, nil, err
+	}
+	r, faults := load(memory(files), l)
+	return r, faults, nil
+}
+
+// memory is a store that is a map.
+type memory map[string][]byte
+
+func (m memory) List(maxNames int) (names, leftovers []string, err error) {
+	if len(m) > maxNames {
+		return nil, nil, &durable.Error{Code: durable.CodeUnsafe, Op: "list", Name: "bundle"}
+	}
+	return sorted(m), nil, nil
+}
+
+func (m memory) Read(name string, maxBytes int64) ([]byte, error) {
+	data, ok := m[name]
+	if !ok {
+		return nil, &durable.Error{Code: durable.CodeUnread, Op: "read", Name: name, Err: fs.ErrNotExist}
+	}
+	if int64(len(data)) > maxBytes {
+		return nil, &durable.Error{Code: durable.CodeUnsafe, Op: "read", Name: name}
+	}
+	return data, nil
+}
+
+// Restore writes a journal that [Files] gave, in another place perhaps, into an empty or absent folder. Everything is verified before
+// anything is written. The founding entry is written last: a restoration that is cut short leaves a folder without provenance, which nothing
+// accepts as a journal.
+func Restore(dir string, l *Layout, files map[string][]byte, opt Options) (err error) {
+	_, faults, err := InspectFiles(files, l)
+	if err != nil {
+		return err
+	}
+	if len(faults) > 0 {
+		return faults[0]
+	}
+	d, err := durable.Make(dir, durable.Options{Around: opt.Around})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	if err := d.Lock(false); err != nil {
+		return err
+	}
+	if err := l.empty(d); err != nil {
+		return err
+	}
+	names := slices.DeleteFunc(sorted(files), func(name string) bool { return name == l.founding() })
+	for _, name := range append(names, l.founding()) {
+		if err := d.Publish(name, files[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// empty refuses a folder with files in it.
+func (l *Layout) empty(d *durable.Dir) error {
+	names, _, err := d.List(l.MaxFiles() + maxLeftovers)
+	if err == nil && len(names) == 0 {
+		return nil
+	}
+	if err != nil && durable.CodeOf(err) != durable.CodeUnsafe {
+		return l.foreign("", err)
+	}
+	return l.fault(CodeExists, "", "", "the folder of a new journal must be empty")
+}
