@@ -67,7 +67,7 @@ func readScript(path string) ([]emulator.Rule, error) {
 	if err != nil {
 		return nil, fmt.Errorf("script: %v", err)
 	}
-	defer file.Close() //nolint:errcheck // only read
+	defer file.Close()
 	rules, err := emulator.ParseScript(file)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %v", path, err)

@@ -2,6 +2,7 @@ package emulator
 
 import (
 	"context"
+	"maps"
 	"net"
 	"net/http"
 	"strconv"
@@ -30,9 +31,7 @@ func (e *Emulator) send(w http.ResponseWriter, r *http.Request, record *Request,
 		reply.Body = []byte("{}") // so that the announced body is really missing
 	}
 	header := w.Header()
-	for name, values := range reply.Header {
-		header[name] = values
-	}
+	maps.Copy(header, reply.Header)
 	bodyAllowed := reply.Status != http.StatusNoContent && reply.Status != http.StatusNotModified
 	if bodyAllowed {
 		header.Set("Content-Length", strconv.Itoa(len(reply.Body)))

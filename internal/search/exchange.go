@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -171,9 +172,7 @@ func (c *Client) build(ctx context.Context, want call, token Token) (*http.Reque
 	if err != nil {
 		return nil, err
 	}
-	for name, values := range want.header {
-		request.Header[name] = values
-	}
+	maps.Copy(request.Header, want.header)
 	request.Header.Set("Accept", "application/json;odata.metadata=minimal")
 	request.Header.Set("Authorization", "Bearer "+token.value)
 	request.Header.Set("X-Ms-Client-Request-Id", c.newID())
@@ -214,7 +213,7 @@ func (o *once) Close() error {
 // roundTrip sends the request and reads the answer within the request's deadline.
 func (c *Client) roundTrip(request *http.Request, want call, maxBytes int64) Outcome {
 	out := Outcome{Method: want.method, URL: want.url}
-	defer request.Body.Close() //nolint:errcheck // once never fails to close
+	defer request.Body.Close()
 	response, err := c.transport.RoundTrip(request)
 	if err != nil {
 		_ = request.Body.Close() // from here on the source below is ours again

@@ -46,9 +46,24 @@ func TestStatus(t *testing.T) {
 		status         int
 		read, mutation bool // ambiguous
 	}{
-		{400, false, false}, {401, false, false}, {403, false, false}, {404, false, false}, {409, false, false}, {412, false, false}, {415, false, false},
-		{408, false, true}, {429, false, true}, {500, false, true}, {502, false, true}, {503, false, true}, {504, false, true},
-		{301, false, true}, {302, false, true}, {307, false, true}, {202, false, true}, {206, false, true},
+		{400, false, false},
+		{401, false, false},
+		{403, false, false},
+		{404, false, false},
+		{409, false, false},
+		{412, false, false},
+		{415, false, false},
+		{408, false, true},
+		{429, false, true},
+		{500, false, true},
+		{502, false, true},
+		{503, false, true},
+		{504, false, true},
+		{301, false, true},
+		{302, false, true},
+		{307, false, true},
+		{202, false, true},
+		{206, false, true},
 	} {
 		client := over(t, transportFunc(func(r *http.Request) (*http.Response, error) {
 			return canned(c.status, text(""), "request-id", "r1", "Location", "http://evil.test/")(r)

@@ -118,7 +118,7 @@ func RootsFromFile(path string) (*x509.CertPool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ca file: %v", err)
 	}
-	defer file.Close() //nolint:errcheck // only read
+	defer file.Close()
 	data, err := io.ReadAll(io.LimitReader(file, 1<<20))
 	if err != nil {
 		return nil, fmt.Errorf("ca file: %v", err)

@@ -83,7 +83,7 @@ func isChildKind(collection string) bool {
 // parseRoute reads /name('key')/sub('key') and /name/key/sub/key, mixed as one likes. A key may hold anything once decoded.
 func parseRoute(escaped string) (route, bool) {
 	var parts []route
-	for _, raw := range strings.Split(strings.TrimPrefix(escaped, "/"), "/") {
+	for raw := range strings.SplitSeq(strings.TrimPrefix(escaped, "/"), "/") {
 		text, err := url.PathUnescape(raw)
 		if err != nil || text == "" {
 			return route{}, false

@@ -9,15 +9,15 @@ import (
 // Both spellings of an address mean the same, and a key may hold anything once it is decoded.
 func TestParseRoute(t *testing.T) {
 	for path, want := range map[string]route{
-		"/knowledgesources":                        {collection: "knowledgesources"},
-		"/knowledgesources('a')":                   {collection: "knowledgesources", key: "a", hasKey: true},
-		"/knowledgesources/a":                      {collection: "knowledgesources", key: "a", hasKey: true},
-		"/knowledgesources('it''s')":               {collection: "knowledgesources", key: "it's", hasKey: true},
-		"/knowledgesources(%27a%2Fb%27)/status":    {collection: "knowledgesources", key: "a/b", hasKey: true, sub: "status"},
-		"/knowledgesources/a/files":                {collection: "knowledgesources", key: "a", hasKey: true, sub: "files"},
-		"/knowledgesources('a')/files('f')":        {collection: "knowledgesources", key: "a", hasKey: true, sub: "files", subKey: "f", hasSubKey: true},
-		"/knowledgesources/a/files/f":              {collection: "knowledgesources", key: "a", hasKey: true, sub: "files", subKey: "f", hasSubKey: true},
-		"/indexers('i')/search.status":             {collection: "indexers", key: "i", hasKey: true, sub: "search.status"},
+		"/knowledgesources":                     {collection: "knowledgesources"},
+		"/knowledgesources('a')":                {collection: "knowledgesources", key: "a", hasKey: true},
+		"/knowledgesources/a":                   {collection: "knowledgesources", key: "a", hasKey: true},
+		"/knowledgesources('it''s')":            {collection: "knowledgesources", key: "it's", hasKey: true},
+		"/knowledgesources(%27a%2Fb%27)/status": {collection: "knowledgesources", key: "a/b", hasKey: true, sub: "status"},
+		"/knowledgesources/a/files":             {collection: "knowledgesources", key: "a", hasKey: true, sub: "files"},
+		"/knowledgesources('a')/files('f')":     {collection: "knowledgesources", key: "a", hasKey: true, sub: "files", subKey: "f", hasSubKey: true},
+		"/knowledgesources/a/files/f":           {collection: "knowledgesources", key: "a", hasKey: true, sub: "files", subKey: "f", hasSubKey: true},
+		"/indexers('i')/search.status":          {collection: "indexers", key: "i", hasKey: true, sub: "search.status"},
 	} {
 		got, ok := parseRoute(path)
 		if !ok || got != want {

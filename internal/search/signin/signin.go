@@ -34,7 +34,7 @@ func (path tokenFile) Token(context.Context, string) (search.Token, error) {
 	if err != nil {
 		return bad("the token file cannot be opened")
 	}
-	defer file.Close() //nolint:errcheck // only read
+	defer file.Close()
 	data, err := io.ReadAll(io.LimitReader(file, search.MaxTokenBytes+1))
 	if err != nil {
 		return bad("the token file cannot be read")
