@@ -9,7 +9,10 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,7 +29,8 @@ func newServe(sys *cli.System) *cobra.Command {
 		Use:   "serve",
 		Short: "Run the gate",
 		Long: "Runs the gate in front of package registries: private first, public under the rules, and one honest cooldown for each\n" +
-			"upstream authority. Prints where it listens, and stops on SIGTERM when the requests at work have ended.",
+			"upstream authority. Prints where it listens, and stops on SIGTERM when the requests at work have ended. SIGHUP reads\n" +
+			"the configuration anew and takes over its rules; a configuration with a problem changes nothing.",
 		Args: cobra.NoArgs,
 	}
 	gate := addConfigFlag(c)
@@ -36,45 +40,71 @@ func newServe(sys *cli.System) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return serve(c.Context(), sys, cfg)
+		return serve(c.Context(), sys, cfg, func(ctx context.Context) (*config.Config, error) { return gate.load(ctx, sys) })
 	}
 	exitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Usage)
 	return c
 }
 
-// serve runs the gate until ctx ends, and then lets the requests at work end.
-func serve(ctx context.Context, sys *cli.System, cfg *config.Config) error {
+// build makes the gate and what it reports to. Stop flushes and closes them.
+func build(ctx context.Context, sys *cli.System, cfg *config.Config) (gate *server.Server, stop func(), err error) {
 	logger, err := obs.NewLogger(sys.Stderr, cfg.Log.Format, cfg.Log.Level, cli.IsTerminal(sys.Stderr))
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	for _, warning := range cfg.Warnings {
 		logger.Warn(warning)
 	}
 	tracer, stopTraces, err := obs.NewTracerProvider(ctx, urlString(cfg.Telemetry.OTLP))
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	roots, err := rootCAs(cfg.Egress.CAPem)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	version, _ := buildIdentity()
-	gate, err := server.Build(server.BuildOptions{
+	gate, err = server.Build(server.BuildOptions{
 		Config: cfg, Logger: logger, Tracer: tracer.Tracer(obs.TracerName), RootCAs: roots, Version: version,
 	})
 	if err != nil {
+		return nil, nil, err
+	}
+	return gate, func() {
+		gate.Close()
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		if err := stopTraces(end); err != nil {
+			logger.Warn("traces were lost", obs.Err(err))
+		}
+	}, nil
+}
+
+// serve runs the gate until ctx ends, and then lets the requests at work end. SIGHUP reads the configuration anew for the rules.
+func serve(ctx context.Context, sys *cli.System, cfg *config.Config, reload func(context.Context) (*config.Config, error)) error {
+	gate, stop, err := build(ctx, sys, cfg)
+	if err != nil {
 		return err
 	}
-	defer gate.Close()
+	defer stop()
 	faces, err := listen(ctx, sys, cfg, gate)
 	if err != nil {
 		return err
 	}
-	err = runFaces(ctx, logger, gate, faces, cfg.Serve.Drain)
-	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer cancel()
-	return errors.Join(err, stopTraces(end))
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP)
+	defer signal.Stop(hup)
+	go func() {
+		for {
+			select {
+			case <-hup:
+				gate.Reload(reload(ctx))
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return runFaces(ctx, gate, faces, cfg.Serve.Drain)
 }
 
 // face is one listener with what answers on it.
@@ -112,7 +142,8 @@ func listen(ctx context.Context, sys *cli.System, cfg *config.Config, gate *serv
 }
 
 // runFaces serves until ctx ends, then drains.
-func runFaces(ctx context.Context, logger *slog.Logger, gate *server.Server, faces []face, drain time.Duration) error {
+func runFaces(ctx context.Context, gate *server.Server, faces []face, drain time.Duration) error {
+	logger := gate.Logger()
 	group, ctx := errgroup.WithContext(ctx)
 	for _, f := range faces {
 		f.server.ErrorLog = slog.NewLogLogger(logger.Handler(), slog.LevelDebug)

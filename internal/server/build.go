@@ -48,7 +48,8 @@ func Build(o BuildOptions) (*Server, error) {
 	}
 	s := New(Options{
 		NPM: npm, PyPI: pypi, Table: b.table, Metrics: b.metrics, Logger: o.Logger, Tracer: o.Tracer,
-		HelpMessage: o.Config.Serve.HelpMessage, MaxInFlight: o.Config.Serve.MaxInFlight, Wait: o.Config.Serve.Wait, Version: o.Version,
+		HelpMessage: o.Config.Serve.HelpMessage, MaxInFlight: o.Config.Serve.MaxInFlight, Wait: o.Config.Serve.Wait, Tokens: o.Config.Auth.Tokens,
+		Version: o.Version,
 	})
 	if u := o.Config.PublicURL; u != nil {
 		s.opts.PublicURL = strings.TrimSuffix(u.String(), "/")
@@ -56,6 +57,24 @@ func Build(o BuildOptions) (*Server, error) {
 	s.close = b.client.Close
 	return s, nil
 }
+
+// Reload takes over the rules of a configuration that was read anew. Everything else needs a start. A problem keeps the rules that
+// are in force, and says so.
+func (s *Server) Reload(cfg *config.Config, err error) {
+	if err == nil {
+		var rules *policy.Set
+		if rules, err = policy.New(cfg.Rules); err == nil {
+			s.opts.NPM.SetPolicy(rules)
+			s.opts.PyPI.SetPolicy(rules)
+			s.opts.Logger.Info("rules reloaded", slog.Int("rules", len(cfg.Rules)))
+			return
+		}
+	}
+	s.opts.Logger.Error("the configuration was not taken over; the old rules stay in force", obs.Err(err))
+}
+
+// Logger is the gate's logger.
+func (s *Server) Logger() *slog.Logger { return s.opts.Logger }
 
 // builder holds what all mounts share.
 type builder struct {

@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/ecluse-gate/ecluse/cooldown"
+	"github.com/ecluse-gate/ecluse/internal/config"
 	"github.com/ecluse-gate/ecluse/internal/gate"
 	"github.com/ecluse-gate/ecluse/internal/obs"
 )
@@ -35,6 +36,8 @@ type Options struct {
 	// MaxInFlight bounds the requests at work at once, and Wait how long one more may wait for its turn; 0 means no bound.
 	MaxInFlight int
 	Wait        time.Duration
+	// Tokens are who may use the mounts; none means everybody.
+	Tokens []config.Token
 	// Version is shown by the status API.
 	Version string
 }
@@ -43,13 +46,14 @@ type Options struct {
 type Server struct {
 	opts     Options
 	slots    chan struct{}
+	edge     *edge
 	draining atomic.Bool
 	close    func()
 }
 
 // New returns a server.
 func New(o Options) *Server {
-	s := &Server{opts: o, close: func() {}}
+	s := &Server{opts: o, edge: newEdge(o.Tokens), close: func() {}}
 	if o.MaxInFlight > 0 {
 		s.slots = make(chan struct{}, o.MaxInFlight)
 	}
@@ -72,9 +76,13 @@ func (s *Server) Handler() http.Handler {
 	return s.observe(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch path := r.URL.EscapedPath(); {
 		case strings.HasPrefix(path, npm.prefix+"/"):
-			npm.ServeHTTP(w, r)
+			if npm.enter(w, r) {
+				npm.ServeHTTP(w, r)
+			}
 		case strings.HasPrefix(path, pypi.prefix+"/"):
-			pypi.ServeHTTP(w, r)
+			if pypi.enter(w, r) {
+				pypi.ServeHTTP(w, r)
+			}
 		default:
 			mux.ServeHTTP(w, r)
 		}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ecluse-gate/ecluse/internal/cli"
+	"github.com/ecluse-gate/ecluse/internal/server"
+)
+
+func newExplain(sys *cli.System) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "explain npm:NAME[@VERSION]|pypi:NAME[@VERSION]...",
+		Short: "Say which versions the rules admit, and why",
+		Long: "Reads the packages' public listings once and judges each version exactly as a running gate with this configuration does:\n" +
+			"the rule that decides, its reason, and the time from which a version will be admitted.",
+		Args: cobra.MinimumNArgs(1),
+	}
+	gate := addConfigFlag(c)
+	gate.addOverrides()
+	asJSON := c.Flags().Bool("json", false, "print one JSON list")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		cfg, err := gate.load(c.Context(), sys)
+		if err != nil {
+			return err
+		}
+		g, stop, err := build(c.Context(), sys, cfg)
+		if err != nil {
+			return err
+		}
+		defer stop()
+		rows := []server.Explanation{}
+		for _, arg := range args {
+			found, err := g.Explain(c.Context(), arg)
+			if _, ok := errors.AsType[*server.BadTarget](err); ok {
+				return &cli.ExitError{Code: cli.Usage, Err: err}
+			} else if err != nil {
+				return fmt.Errorf("explain %s: %w", arg, err)
+			}
+			rows = append(rows, found...)
+		}
+		if *asJSON {
+			enc := json.NewEncoder(sys.Stdout)
+			enc.SetIndent("", "  ")
+			return enc.Encode(rows)
+		}
+		return writeExplanations(sys, rows)
+	}
+	exitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Usage, cli.Interrupted)
+	return c
+}
+
+func writeExplanations(sys *cli.System, rows []server.Explanation) error {
+	w := tabwriter.NewWriter(sys.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "VERSION\tVERDICT\tRULE\tREASON")
+	for _, r := range rows {
+		verdict, what := "denied", r.Package+"@"+r.Version
+		if r.Admit {
+			verdict = "admitted"
+		}
+		if r.File != "" {
+			what += " " + r.File
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", what, verdict, r.Rule, r.Reason)
+	}
+	return w.Flush()
+}

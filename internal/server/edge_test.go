@@ -1,0 +1,41 @@
+package server
+
+import (
+	"encoding/base64"
+	"net/http"
+	"testing"
+
+	"github.com/ecluse-gate/ecluse/internal/config"
+)
+
+// R39: a caller without a token of the gate hears 401, whatever the upstreams do, and nothing is sent; health needs no token.
+func TestEdgeTokens(t *testing.T) {
+	inWorld(t, "", func(w *world) {
+		w.public.Publish("a", "1.0.0", longAgo, nil)
+		w.throttled("Retry-After", "600")
+		w.server.edge = newEdge([]config.Token{{Name: "ci", Secret: config.NewSecret("s3cret")}, {Name: "dev", Secret: config.NewSecret("other")}})
+		basic := func(user, password string) string {
+			return "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
+		}
+		for _, c := range []struct {
+			authorization string
+			status, wait  int
+		}{
+			{"", 401, -1}, {"Bearer wrong", 401, -1}, {"Bearer ", 401, -1}, {"Basic !!", 401, -1}, {basic("s3cret", ""), 401, -1},
+			{"Bearer s3cret", 503, 600}, {"bearer other", 503, 600}, {basic("anyone", "s3cret"), 503, 600},
+		} {
+			for _, path := range []string{"/npm/a", "/pypi/simple/a/"} {
+				if path != "/npm/a" && c.status != 401 {
+					continue
+				}
+				a := w.get(path, "Authorization", c.authorization)
+				w.want(a, c.status, c.wait)
+				if (a.header.Get("WWW-Authenticate") != "") != (c.status == http.StatusUnauthorized) {
+					t.Errorf("%q: header %v", c.authorization, a.header)
+				}
+			}
+		}
+		w.want(w.get("/livez"), 200, -1)
+		w.sent(1)
+	})
+}
