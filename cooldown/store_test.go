@@ -310,3 +310,16 @@ func TestVagueStore(t *testing.T) {
 	d.refused(time.Second, true)
 	d.refused(time.Second, true)
 }
+
+// R69 R85: a probe that ends without an answer in one process frees the slot for the other.
+func TestReleaseInTheFleet(t *testing.T) {
+	f := newFleet(t)
+	f.two.finish(f.two.permit(false), 200)
+	f.one.cool("5")
+	f.push(t)
+	f.pass(5 * time.Second)
+	f.one.permit(true).Release(f.one.now)
+	p := f.two.permit(true)
+	f.one.refused(time.Second, true)
+	f.two.finish(p, 200)
+}
