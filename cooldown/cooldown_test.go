@@ -382,3 +382,14 @@ func TestDefaultSource(t *testing.T) {
 		t.Errorf("40 draws gave %d delays", len(seen))
 	}
 }
+
+// R32 R84: without a store a table knows nothing of another one's cooldowns, and a new one, as after a restart, nothing of the past.
+func TestTablesAreSeparate(t *testing.T) {
+	d := newDesk(t, cooldown.Options{})
+	d.cool("300")
+	p := ask(t, cooldown.New(cooldown.Options{}), d.now, d.a)
+	if p.Probe() {
+		t.Error("a new table probes")
+	}
+	d.refused(5*time.Minute, false)
+}
