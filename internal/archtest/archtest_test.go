@@ -25,14 +25,16 @@ func sound() map[string]string {
 		archtest.Page: "# Rooms\n\n| level | room | for | never | may import |\n|---|---|---|---|---|\n" +
 			"| 0 | `base` | a | b | |\n| 0 | `side` | a | b | |\n| 1 | `mid` | a | b | `base` |\n" +
 			"| test | `fake` | a | b | |\n| roof | `cmd/x` | a | b | `base`, `mid` |\n\n| too large | why |\n|---|---|\n",
-		"base/a.go":      "package base\n",
-		"side/a.go":      "package side\n",
-		"mid/a.go":       "package mid\n\nimport _ \"m/base\"\n",
-		"mid/a_test.go":  "package mid_test\n\nimport (\n\t_ \"m/fake\"\n\t_ \"m/mid\"\n)\n",
-		"fake/a.go":      "package fake\n",
-		"cmd/x/main.go":  "package main\n\nimport (\n\t_ \"fmt\"\n\t_ \"m/base\"\n\t_ \"m/mid\"\n)\n",
-		"mid/testdata/x": "package and not Go",
-		"bin/ignored.go": "not Go either",
+		"go.mod":              "module m\n\nrequire x.org/a v1.2.3\n\nrequire (\n\tx.org/b/v2 v2.0.0\n\tx.org/c v1.0.0 // indirect\n)\n",
+		archtest.Dependencies: "| module | a |\n|---|---|\n| `x.org/a`, `x.org/b/v2` | b |\n",
+		"base/a.go":           "package base\n",
+		"side/a.go":           "package side\n",
+		"mid/a.go":            "package mid\n\nimport _ \"m/base\"\n",
+		"mid/a_test.go":       "package mid_test\n\nimport (\n\t_ \"m/fake\"\n\t_ \"m/mid\"\n)\n",
+		"fake/a.go":           "package fake\n",
+		"cmd/x/main.go":       "package main\n\nimport (\n\t_ \"fmt\"\n\t_ \"m/base\"\n\t_ \"m/mid\"\n)\n",
+		"mid/testdata/x":      "package and not Go",
+		"bin/ignored.go":      "not Go either",
 	}
 }
 
@@ -73,6 +75,8 @@ func TestEveryRuleCanFail(t *testing.T) {
 		{"an exception that is not needed", archtest.Page, exceptions, exceptions + "| `base/a.go` | history |\n", "the exception for base/a.go is not needed"},
 		{"a registry's host", "docs/x.md", "", "see https://Registry.npm" + "js.org/x\n", "docs/x.md:1: names the host of a package registry"},
 		{"a machine's path", "Makefile", "", "all:\n\tcp /wor" + "k/x .\n", "Makefile:2: names a path of one machine"},
+		{"a module that nobody argued for", archtest.Dependencies, ", `x.org/b/v2`", "", "requires x.org/b/v2, for which docs/dependencies.md does not argue"},
+		{"an argument for a module that is gone", archtest.Dependencies, "`x.org/a`", "`x.org/a`, `x.org/c`", "argues for x.org/c"},
 		{"download addresses", "t/package-lock.json", "", `{"resolved": "x"}`, "holds download addresses"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -64,6 +64,7 @@ func Check(tree fs.FS, module string) []string {
 	}
 	findings = append(findings, checkRooms(p, rooms)...)
 	findings = append(findings, checkSizes(p, rooms)...)
+	findings = append(findings, checkDependencies(tree)...)
 	slices.Sort(findings)
 	return slices.Compact(findings)
 }

@@ -3,6 +3,7 @@ package archtest
 import (
 	"bytes"
 	"fmt"
+	"io/fs"
 	"path"
 	"regexp"
 	"strings"
@@ -35,6 +36,48 @@ func checkText(name string, text []byte) (findings []string) {
 	if path.Base(name) == "package-lock.json" {
 		if bytes.Contains(text, []byte(`"resolved"`)) {
 			findings = append(findings, name+`: holds download addresses ("resolved")`)
+		}
+	}
+	return findings
+}
+
+// Dependencies is the page that argues for each module.
+const Dependencies = "docs/dependencies.md"
+
+var (
+	requirement = regexp.MustCompile(`(?m)^\s*(?:require )?([a-z0-9.-]+\.[a-z]+/\S+) v\S+$`) // without "// indirect"
+	argued      = regexp.MustCompile("`([a-z0-9.-]+\\.[a-z]+/[^`]+)`")
+)
+
+// checkDependencies compares the modules that go.mod requires directly with the first columns of the page.
+func checkDependencies(tree fs.FS) (findings []string) {
+	mod, err := fs.ReadFile(tree, "go.mod")
+	if err != nil {
+		return []string{err.Error()}
+	}
+	page, err := fs.ReadFile(tree, Dependencies)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	required, named := map[string]bool{}, map[string]bool{}
+	for _, m := range requirement.FindAllStringSubmatch(string(mod), -1) {
+		required[m[1]] = true
+	}
+	for line := range strings.Lines(string(page)) {
+		if cells := cellsOf(line); len(cells) > 1 {
+			for _, m := range argued.FindAllStringSubmatch(cells[0], -1) {
+				named[m[1]] = true
+			}
+		}
+	}
+	for module := range required {
+		if !named[module] {
+			findings = append(findings, fmt.Sprintf("go.mod: requires %s, for which %s does not argue", module, Dependencies))
+		}
+	}
+	for module := range named {
+		if !required[module] {
+			findings = append(findings, fmt.Sprintf("%s: argues for %s, which go.mod does not require", Dependencies, module))
 		}
 	}
 	return findings

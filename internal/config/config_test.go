@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -80,6 +81,22 @@ func TestDocumentedFile(t *testing.T) {
 	plain := load(t, with(""))
 	if c.Cache != plain.Cache || c.Serve != plain.Serve || c.Log != plain.Log || !cmp.Equal(c.Rules, plain.Rules) {
 		t.Errorf("the documented file is not the defaults:\n%+v\n%+v", c, plain)
+	}
+}
+
+// The example of the README is accepted.
+func TestReadmeExample(t *testing.T) {
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, example, found := strings.Cut(string(text), "```yaml\n")
+	example, _, closed := strings.Cut(example, "```")
+	if !found || !closed {
+		t.Fatal("the README has no example")
+	}
+	if c := load(t, with(example)); len(c.Rules) != 3 || len(c.Warnings) != 0 || c.Serve.HelpMessage == "" {
+		t.Errorf("the example means %+v", c)
 	}
 }
 

@@ -103,29 +103,17 @@ func (y layer) rule(name string) map[string]value {
 	return fields
 }
 
+// readRule checks one merged rule and keeps it if it is sound and enabled.
 func (l *loader) readRule(name string, fields map[string]value) {
+	if len(fields) == 0 { // rules.NAME without keys below it; refuseUnknown speaks of it
+		return
+	}
 	at := rulesPrefix + name
 	before := len(l.problems.List)
 	spec := policy.Spec{Name: name, Type: fields["type"].scalar}
-	_, known := policy.DefaultPrecedence(spec.Type)
-	switch {
-	case len(fields) == 0: // rules.NAME without keys below it; refuseUnknown speaks of it
-		return
-	case spec.Type == "":
-		l.problems.add(at, anyOf(fields), "has no type; use %s", strings.Join(policy.Types(), ", "))
-	case policy.ReadsAdvisories(spec.Type):
-		l.problems.add(at+".type", fields["type"], "%s: advisories are not supported by this version", spec.Type)
-	case !known:
-		l.problems.add(at+".type", fields["type"], "unknown type %s%s; use %s", quote(spec.Type),
-			didYouMean(spec.Type, policy.Types()), strings.Join(policy.Types(), ", "))
-	}
+	known := l.checkType(at, spec.Type, fields)
 	enabled := true
-	var order []string
-	for field := range fields {
-		order = append(order, field)
-	}
-	slices.Sort(order)
-	for _, field := range order {
+	for _, field := range slices.Sorted(maps.Keys(fields)) {
 		v := fields[field]
 		l.cfg.settings = append(l.cfg.settings, v.setting(at+"."+field))
 		if !slices.Contains(ruleFields(), field) {
@@ -137,9 +125,6 @@ func (l *loader) readRule(name string, fields map[string]value) {
 			l.problems.add(at+"."+field, v, "%v", err)
 		}
 	}
-	if _, hasAge := fields["age"]; spec.Type == policy.AllowIfOlderThan && !hasAge {
-		l.problems.add(at, fields["type"], "%s needs an age, as in age: 168h", spec.Type)
-	}
 	if len(l.problems.List) > before {
 		return
 	}
@@ -148,6 +133,23 @@ func (l *loader) readRule(name string, fields map[string]value) {
 	} else if enabled {
 		l.cfg.Rules = append(l.cfg.Rules, spec)
 	}
+}
+
+// checkType reports a type that is missing, unknown or not to be had, and an age that is missing, which policy takes for 0.
+func (l *loader) checkType(at, typ string, fields map[string]value) (known bool) {
+	_, known = policy.DefaultPrecedence(typ)
+	_, hasAge := fields[policy.FieldAge]
+	switch {
+	case typ == "":
+		l.problems.add(at, anyOf(fields), "has no type; use %s", strings.Join(policy.Types(), ", "))
+	case policy.ReadsAdvisories(typ):
+		l.problems.add(at+".type", fields["type"], "%s: advisories are not supported by this version", typ)
+	case !known:
+		l.problems.add(at+".type", fields["type"], "unknown type %s%s; use %s", quote(typ), didYouMean(typ, policy.Types()), strings.Join(policy.Types(), ", "))
+	case typ == policy.AllowIfOlderThan && !hasAge:
+		l.problems.add(at, fields["type"], "%s needs an age, as in age: 168h", typ)
+	}
+	return known
 }
 
 func readField(field string, v value, spec *policy.Spec, enabled *bool) (err error) {
