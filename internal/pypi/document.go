@@ -24,6 +24,8 @@ type document struct {
 	api      listing.Span // the value of its api-version, with quotes
 	minor    int          // of that version, 1.minor
 	status   status
+	tracks   []string // addresses of the same project elsewhere, as both sides say it (PEP 708)
+	located  []string
 	serial   int64
 }
 
@@ -80,6 +82,7 @@ const (
 	topFiles
 	topVersions
 	topStatus
+	topLocated
 	topLast
 )
 

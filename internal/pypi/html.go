@@ -20,13 +20,11 @@ func (w *view) html() []byte {
 	out = append(out, "<!DOCTYPE html>\n<html>\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"pypi:repository-version\" content=\""...)
 	out = append(out, w.apiVersion()...)
 	out = append(out, "\">\n"...)
-	status := w.parts[0].status
-	if status.status != "" {
-		out = metaTag(out, "pypi:project-status", status.status)
-	}
-	if status.reason != "" {
-		out = metaTag(out, "pypi:project-status-reason", status.reason)
-	}
+	d := w.parts[0]
+	out = metaTags(out, "pypi:project-status", d.status.status)
+	out = metaTags(out, "pypi:project-status-reason", d.status.reason)
+	out = metaTags(out, "pypi:tracks", d.tracks...)
+	out = metaTags(out, "pypi:alternate-locations", d.located...)
 	out = append(out, "<title>Links for "+w.name+"</title>\n</head>\n<body>\n<h1>Links for "+w.name+"</h1>\n"...)
 	link := html.EscapeString(w.link)
 	for _, p := range w.picks {
@@ -35,9 +33,15 @@ func (w *view) html() []byte {
 	return append(out, "</body>\n</html>\n"...)
 }
 
-func metaTag(out []byte, name, content string) []byte {
-	out = append(out, `<meta name="`+name+`"`...)
-	return append(attribute(out, "content", content), ">\n"...)
+// metaTags writes a meta element for each value that is not empty.
+func metaTags(out []byte, name string, values ...string) []byte {
+	for _, v := range values {
+		if v != "" {
+			out = append(out, `<meta name="`+name+`"`...)
+			out = append(attribute(out, "content", v), ">\n"...)
+		}
+	}
+	return out
 }
 
 // anchor writes the link to a file.
@@ -122,6 +126,8 @@ func attribute(out []byte, name, value string) []byte {
 			out = append(out, "&gt;"...)
 		case '"':
 			out = append(out, "&#34;"...)
+		case '\r': // would be read as a line feed
+			out = append(out, "&#13;"...)
 		default:
 			out = append(out, c)
 		}

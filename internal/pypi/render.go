@@ -140,12 +140,13 @@ func (w *view) json(s *listing.Splicer) {
 	for _, m := range d.top {
 		seen[m.kind] = true
 		list.Item()
-		if m.kind == topOther || m.kind == topStatus {
+		switch m.kind {
+		case topMeta, topName, topVersions, topFiles:
+			s.Add(d.text[m.span.Start:m.value])
+			w.value(s, m.kind)
+		default:
 			s.Add(m.span.Of(d.text))
-			continue
 		}
-		s.Add(d.text[m.span.Start:m.value])
-		w.value(s, m.kind)
 	}
 	for _, m := range [...]struct {
 		kind topKind

@@ -138,6 +138,8 @@ func topKindOf(key string) topKind {
 		return topVersions
 	case "project-status":
 		return topStatus
+	case "alternate-locations":
+		return topLocated
 	}
 	return topOther
 }
@@ -163,6 +165,8 @@ func (s *scan) member(kind topKind) {
 		s.versionList()
 	case topStatus:
 		s.status()
+	case topLocated:
+		s.doc.located = s.texts()
 	default:
 		s.Skip()
 	}
@@ -194,6 +198,8 @@ func (s *scan) meta() {
 			if n, err := strconv.ParseInt(s.Skip().Of(s.doc.text), 10, 64); err == nil {
 				s.doc.serial = n
 			}
+		case "tracks":
+			s.doc.tracks = s.texts()
 		default:
 			s.Skip()
 		}
@@ -209,6 +215,20 @@ func minorOf(version string) (minor int, ok bool) {
 	}
 	n, err := strconv.ParseUint(rest, 10, 16)
 	return int(n), err == nil
+}
+
+// texts reads an array of strings, up to maxTop of them; other elements are passed over, as is a value of another type.
+func (s *scan) texts() (list []string) {
+	if !s.Array() {
+		s.Skip()
+		return nil
+	}
+	for s.Element() {
+		if text, ok := s.Text(); ok && len(list) < maxTop {
+			list = append(list, text)
+		}
+	}
+	return list
 }
 
 // versionList reads the list of releases (PEP 700). Anything but a string in it is passed over.

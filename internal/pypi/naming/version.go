@@ -1,9 +1,6 @@
 package naming
 
-import (
-	"strconv"
-	"strings"
-)
+import "strings"
 
 // MaxVersion bounds a version, in bytes.
 const MaxVersion = 128
@@ -132,7 +129,7 @@ func (p *versionParser) number() bool {
 
 type spelling struct{ from, to string }
 
-// letters consumes [sep] word [sep number], where the number may be left out and is 0 then.
+// letters consumes [sep] word [sep] [number]; a number that is left out is 0.
 func (p *versionParser) letters(words []spelling) {
 	rest := p.rest
 	if rest != "" && separator(rest[0]) {
@@ -145,7 +142,7 @@ func (p *versionParser) letters(words []spelling) {
 		}
 		p.out = append(p.out, w.to...)
 		p.rest = after
-		if len(after) > 1 && separator(after[0]) && digit(after[1]) {
+		if after != "" && separator(after[0]) { // also when no number follows
 			p.rest = after[1:]
 		}
 		if !p.number() {
@@ -171,21 +168,21 @@ func (p *versionParser) local() bool {
 		return true
 	}
 	p.out = append(p.out, '+')
-	for i, part := range strings.FieldsFunc(p.rest, func(r rune) bool { return r < 128 && separator(byte(r)) }) {
-		for j := range len(part) {
-			if !alnum(part[j]) {
-				return false
-			}
+	for i, part := range strings.Split(strings.NewReplacer("-", ".", "_", ".").Replace(p.rest), ".") {
+		if part == "" || strings.ContainsFunc(part, func(r rune) bool { return r > 127 || !alnum(byte(r)) }) {
+			return false
 		}
 		if i > 0 {
 			p.out = append(p.out, '.')
 		}
-		if n, err := strconv.ParseUint(part, 10, 64); err == nil {
-			part = strconv.FormatUint(n, 10)
+		if trimmed := strings.TrimLeft(part, "0"); strings.Trim(part, "0123456789") == "" {
+			part = trimmed
+			if part == "" {
+				part = "0"
+			}
 		}
 		p.out = append(p.out, part...)
 	}
-	ends := p.rest
 	p.rest = ""
-	return ends != "" && alnum(ends[0]) && alnum(ends[len(ends)-1])
+	return true
 }

@@ -84,8 +84,8 @@ func read(src registry.Source) (*page, error) {
 				return &listing.Error{Reason: "more than 200000 links", Limit: true}
 			}
 		case html.TextToken:
-			if p.heading {
-				p.titled = p.titled || bytes.HasPrefix(bytes.ToLower(bytes.TrimSpace(z.Text())), []byte("links for "))
+			if text := bytes.TrimSpace(z.Text()); p.heading && len(text) > 0 {
+				p.titled = p.titled || bytes.HasPrefix(bytes.ToLower(text), []byte("links for "))
 				p.heading = false
 			}
 		case html.CommentToken:
