@@ -29,6 +29,8 @@ type Options struct {
 	Token string
 	// MaxFiles lowers or raises the number of files a source may hold. Zero means what the API version documents.
 	MaxFiles int
+	// MaxFileBytes lowers the size a file may have. Zero means what the tier documents.
+	MaxFileBytes int64
 	// BaseURL is what next links begin with, without a final slash. Empty means the scheme and host of the request.
 	BaseURL string
 	// Script is the first script; see SetScript.
@@ -57,7 +59,7 @@ func New(options Options) (*Emulator, error) {
 		options.Now = time.Now
 	}
 	held, err := service.New(service.Options{
-		Tier: options.Tier, Token: options.Token, MaxFiles: options.MaxFiles, BaseURL: options.BaseURL, Now: options.Now,
+		Tier: options.Tier, Token: options.Token, MaxFiles: options.MaxFiles, MaxFileBytes: options.MaxFileBytes, BaseURL: options.BaseURL, Now: options.Now,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("emulator: %w", err)

@@ -2,8 +2,6 @@ package emulator_test
 
 import (
 	"fmt"
-	"io"
-	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -118,35 +116,28 @@ func TestFileLimit(t *testing.T) {
 	}
 }
 
-// A file over the tier's size is refused with a bounded read.
+// A file over the size limit is refused, one of exactly the limit is not; the tier sets the limit and an option lowers it.
 func TestFileTooLarge(t *testing.T) {
-	s := start(t, emulator.Options{})
+	s := start(t, emulator.Options{MaxFileBytes: 1000})
 	s.createFileSource("manuals")
-	const head = "--b\r\nContent-Disposition: form-data; name=\"metadata\"\r\n\r\n{\"fileName\":\"big.txt\"}\r\n--b\r\nContent-Disposition: form-data; name=\"content\"; filename=\"c\"\r\n\r\n"
-	body := io.MultiReader(strings.NewReader(head), io.LimitReader(zeroes{}, 50<<20+1), strings.NewReader("\r\n--b--\r\n"))
-	r, err := http.NewRequest(http.MethodPost, s.server.URL+filesOf("manuals"), body)
-	if err != nil {
-		t.Fatal(err)
+	if got := s.upload("manuals", "big.txt", strings.Repeat("z", 1001)); got.status != 413 || got.code() != "FileTooLarge" {
+		t.Errorf("%d %s", got.status, got.raw)
 	}
-	r.Header.Set("Authorization", "Bearer t")
-	r.Header.Set("Content-Type", "multipart/form-data; boundary=b")
-	response, err := s.client.Do(r)
-	if err != nil {
-		t.Fatal(err)
+	if got := s.upload("manuals", "fits.txt", strings.Repeat("z", 1000)); got.status != 201 {
+		t.Errorf("%d %s", got.status, got.raw)
 	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusRequestEntityTooLarge {
-		t.Errorf("status %d", response.StatusCode)
+	for _, c := range []struct {
+		tier  string
+		lower int64
+		want  float64
+	}{{"free", 0, 50 << 20}, {"s1", 0, 100 << 20}, {"s1", 1000, 1000}, {"basic", 200 << 20, 50 << 20}} {
+		s := start(t, emulator.Options{Tier: c.tier, MaxFileBytes: c.lower})
+		s.createFileSource("manuals")
+		status := s.do("GET", "/knowledgesources('manuals')/status?"+version, "")
+		if capacity, _ := status.body["fileCapacity"].(map[string]any); capacity["maxFileSizeBytes"] != c.want {
+			t.Errorf("%+v: %s", c, status.raw)
+		}
 	}
-}
-
-type zeroes struct{}
-
-func (zeroes) Read(p []byte) (int, error) {
-	for i := range p {
-		p[i] = 'z'
-	}
-	return len(p), nil
 }
 
 // Replacing keeps the id, deleting forgets it.

@@ -12,11 +12,12 @@ import (
 
 // Options configure a service; see emulator.Options for their meaning. Now is required.
 type Options struct {
-	Tier     string
-	Token    string
-	MaxFiles int
-	BaseURL  string
-	Now      func() time.Time
+	Tier         string
+	Token        string
+	MaxFiles     int
+	MaxFileBytes int64
+	BaseURL      string
+	Now          func() time.Time
 }
 
 // Service is the state of one service. Safe for concurrent use.
@@ -44,6 +45,9 @@ func New(options Options) (*Service, error) {
 	found, ok := tiers()[strings.ToLower(options.Tier)]
 	if !ok {
 		return nil, fmt.Errorf("unknown tier %q: use free, basic, s1, s2, s3, s3hd, l1, l2 or serverless", options.Tier)
+	}
+	if options.MaxFileBytes > 0 {
+		found.fileBytes = min(found.fileBytes, options.MaxFileBytes)
 	}
 	return &Service{options: options, limits: found, store: newStore()}, nil
 }
