@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/ecluse-gate/ecluse/cooldown"
+	"github.com/ecluse-gate/ecluse/internal/netguard"
 	"github.com/ecluse-gate/ecluse/internal/policy"
 )
 
@@ -106,6 +107,7 @@ func (l *loader) askNPM(ctx context.Context) {
 // checkWhole looks for what is wrong between settings whose own values are right.
 func (l *loader) checkWhole() {
 	l.checkPlainHTTP()
+	l.checkInternal()
 	l.checkAddresses()
 	c := l.cfg
 	for i, s := range c.settings {
@@ -155,10 +157,34 @@ func (l *loader) checkPlainHTTP() {
 	}
 }
 
+// checkInternal refuses public upstreams whose address lies on an internal network, unless that is said to be meant, and addresses in
+// spellings that different readers take for different hosts. Loopback is always meant.
+func (l *loader) checkInternal() {
+	allowed := func(a cooldown.Authority) bool {
+		return slices.Contains(l.cfg.Egress.AllowInternal, a) || slices.Contains(l.cfg.Egress.AllowHTTP, a.String())
+	}
+	for _, up := range l.cfg.upstreams() {
+		a, err := cooldown.AuthorityOf(up.url)
+		if err != nil || up.private() {
+			continue
+		}
+		v, _ := l.strongest(up.key)
+		ip, err := netip.ParseAddr(a.Host)
+		switch {
+		case err == nil && netguard.Internal(ip) && !ip.IsLoopback() && !allowed(a):
+			l.problems.add(up.key, v, "%s lies on an internal network; if that is meant, name it in egress.allowInternal", a)
+		case err != nil && netguard.Numeric(a.Host):
+			l.problems.add(up.key, v, "%s looks like an address in an unusual spelling; write it as 192.0.2.1 or [2001:db8::1]", quote(a.Host))
+		}
+	}
+}
+
 type upstream struct {
 	key string
 	url *url.URL
 }
+
+func (u upstream) private() bool { return u.key == npmPrivate || u.key == pypiPrivate }
 
 // upstreams are the registries that are configured.
 func (c *Config) upstreams() []upstream {

@@ -4,11 +4,13 @@ package config
 
 import (
 	"context"
+	"net/netip"
 	"net/url"
 	"os"
 	"slices"
 	"time"
 
+	"github.com/ecluse-gate/ecluse/cooldown"
 	"github.com/ecluse-gate/ecluse/internal/policy"
 )
 
@@ -112,6 +114,9 @@ type Egress struct {
 	CAFile    string   // PEM certificates trusted beside the system's
 	CAPem     []byte   // the content of CAFile, checked
 	AllowHTTP []string // host:port that may be spoken to in plain http, in canonical form
+	// AllowInternal are public upstreams that lie on an internal network on purpose; those of AllowHTTP may as well.
+	AllowInternal []cooldown.Authority
+	BlockedRanges []netip.Prefix // never dialled for a public upstream
 }
 
 // Log shapes the log.

@@ -348,7 +348,7 @@ func TestNotYet(t *testing.T) {
 	for _, c := range []string{
 		"queue: {url: 'postgres://db.example/x'}", "cooldown: {shared: 'valkey://v.example'}", "artifacts: {maxBytes: 1GiB}",
 		"mounts: {npm: {publish: {url: 'https://r.example'}}}", "mounts: {pypi: {publish: {url: 'https://r.example'}}}",
-		"integrity: {minPublic: sha512}", "advisories: {source: ./osv}", "egress: {blockedRanges: [10.0.0.0/8]}",
+		"integrity: {minPublic: sha512}", "advisories: {source: ./osv}",
 	} {
 		p := problems(t, with(c))
 		if len(p) != 1 || !strings.Contains(p[0].Text, "not supported by this version") {
@@ -428,4 +428,22 @@ func TestAllProblemsAtOnce(t *testing.T) {
 			t.Errorf("no %q in:\n%v", want, err)
 		}
 	}
+}
+
+func TestEgress(t *testing.T) {
+	c := load(t, with("mounts: {npm: {public: 'https://10.1.2.3/'}}\negress: {allowInternal: [10.1.2.3, mirror.example], blockedRanges: [192.168.0.0/16]}"))
+	if len(c.Egress.AllowInternal) != 2 || len(c.Egress.BlockedRanges) != 1 {
+		t.Errorf("egress = %+v", c.Egress)
+	}
+	for _, url := range []string{
+		"https://10.1.2.3/", "https://169.254.169.254/", "https://[fd00::1]/", "https://[::ffff:10.0.0.1]/", "https://2130706433/",
+		"https://0x7f.1/", "https://127.1/", "https://[64:ff9b::a00:1]/",
+	} {
+		if p := problems(t, with("mounts: {npm: {public: '"+url+"'}}")); len(p) == 0 || p[0].Key != "mounts.npm.public" {
+			t.Errorf("%s: problems %+v", url, p)
+		}
+	}
+	load(t, with("mounts: {npm: {public: 'https://r.example/', private: 'https://10.1.2.3/'}}"))
+	load(t, with("mounts: {npm: {public: 'http://127.0.0.1:4000/'}}"))
+	problems(t, with("egress: {blockedRanges: [10.0.0.1/8]}"))
 }

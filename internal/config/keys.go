@@ -65,6 +65,8 @@ func keys() []key {
 		{path: "serve.drain", def: "30s", into: func(c *Config) any { return &c.Serve.Drain }},
 		{path: "serve.helpMessage", into: func(c *Config) any { return (*oneLine)(&c.Serve.HelpMessage) }},
 		{path: "egress.caFile", into: func(c *Config) any { return &c.Egress.CAFile }},
+		{path: "egress.allowInternal", into: func(c *Config) any { return &c.Egress.AllowInternal }},
+		{path: "egress.blockedRanges", into: func(c *Config) any { return &c.Egress.BlockedRanges }},
 		{path: "egress.allowHTTP", into: func(c *Config) any { return &c.Egress.AllowHTTP }},
 		{path: "log.format", def: "auto", oneOf: []string{"auto", "json", "text"}, into: func(c *Config) any { return &c.Log.Format }},
 		{
@@ -85,7 +87,6 @@ func keys() []key {
 		{path: "integrity.minPublic", def: "sha256", notYet: "the integrity floor"},
 		{path: "integrity.minTrusted", def: "sha256", notYet: "the integrity floor"},
 		{path: "artifacts.maxBytes", def: "10GiB", notYet: "the artifact store"},
-		{path: "egress.blockedRanges", notYet: "blocked address ranges"},
 		{path: "queue.url", notYet: "the job queue"},
 		{path: "cooldown.shared", notYet: "the shared cooldown"},
 	}

@@ -3,6 +3,7 @@ package config
 import (
 	"math"
 	"net"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
@@ -32,10 +33,16 @@ func parseInto(dst any, v value) (err error) {
 		*list, err = v.items()
 		return err
 	case *[]*url.URL:
-		*list, err = parseURLs(v)
+		*list, err = parseEach(v, parseURL)
+		return err
+	case *[]cooldown.Authority:
+		*list, err = parseEach(v, parseAuthority)
+		return err
+	case *[]netip.Prefix:
+		*list, err = parseEach(v, parsePrefix)
 		return err
 	case *[]policy.Pattern:
-		*list, err = parsePatterns(v)
+		*list, err = parseEach(v, parseName)
 		return err
 	}
 	if v.isList {
@@ -107,35 +114,48 @@ func (v value) items() ([]string, error) {
 	return out, nil
 }
 
-// parsePatterns reads names of packages, all versions of each.
-func parsePatterns(v value) (out []policy.Pattern, err error) {
-	texts, err := v.items()
-	for _, text := range texts {
-		p, perr := policy.ParsePattern(text)
-		switch {
-		case perr != nil:
-			return nil, problemf("%v", perr)
-		case p.HasVersion():
-			return nil, problemf("%s: a name without a version", quote(text))
-		}
-		out = append(out, p)
+// parseName reads the name of a package, all versions of it.
+func parseName(text string) (policy.Pattern, error) {
+	p, err := policy.ParsePattern(text)
+	switch {
+	case err != nil:
+		return p, problemf("%v", err)
+	case p.HasVersion():
+		return p, problemf("%s: a name without a version", quote(text))
 	}
-	return out, err
+	return p, nil
 }
 
 // requiredURL is a URL that may not be empty.
 type requiredURL *url.URL
 
-func parseURLs(v value) (out []*url.URL, err error) {
+// parseEach reads a list item by item.
+func parseEach[T any](v value, parse func(string) (T, error)) (out []T, err error) {
 	texts, err := v.items()
 	for _, text := range texts {
-		u, uerr := parseURL(text)
-		if uerr != nil {
-			return nil, uerr
+		item, perr := parse(text)
+		if perr != nil {
+			return nil, perr
 		}
-		out = append(out, u)
+		out = append(out, item)
 	}
 	return out, err
+}
+
+func parseAuthority(text string) (cooldown.Authority, error) {
+	a, err := cooldown.ParseAuthority(text, 443)
+	if err != nil || strings.ContainsAny(text, "/@?#") {
+		return a, problemf("%s: write host or host:port", quote(text))
+	}
+	return a, nil
+}
+
+func parsePrefix(text string) (netip.Prefix, error) {
+	p, err := netip.ParsePrefix(text)
+	if err != nil || p != p.Masked() {
+		return p, problemf("%s: write a range as in 10.0.0.0/8", quote(text))
+	}
+	return p, nil
 }
 
 func parseCount(s string) (int, error) {

@@ -91,7 +91,9 @@ func (m *Metrics) RelayAnomaly(ecosystem, kind, reason string) {
 }
 
 // Dropped counts listing entries that could not be used.
-func (m *Metrics) Dropped(ecosystem string, n int) { m.dropped.WithLabelValues(ecosystem).Add(float64(n)) }
+func (m *Metrics) Dropped(ecosystem string, n int) {
+	m.dropped.WithLabelValues(ecosystem).Add(float64(n))
+}
 
 // StaleUpstream counts one document that was older than the kept one (C22).
 func (m *Metrics) StaleUpstream(ecosystem string) { m.stale.WithLabelValues(ecosystem).Inc() }

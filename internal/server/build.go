@@ -36,7 +36,7 @@ func Build(o BuildOptions) (*Server, error) {
 	b := builder{BuildOptions: o, rules: rules, metrics: obs.NewMetrics(), table: cooldown.New(cooldown.Options{})}
 	b.client = upstream.New(upstream.Options{
 		Table: b.table, Metrics: b.metrics, Logger: o.Logger, Tracer: o.Tracer, UserAgent: "ecluse/" + o.Version,
-		RootCAs: o.RootCAs, Hold: o.Config.Serve.Hold, Dial: o.Dial,
+		RootCAs: o.RootCAs, Hold: o.Config.Serve.Hold, Dial: o.Dial, Egress: egress(o.Config.Egress),
 	})
 	npm, err := b.npm(o.Config.Mounts.NPM)
 	if err != nil {
@@ -138,6 +138,16 @@ func (b *builder) gate(o gate.Options) *gate.Gate {
 	o.MinPublic, o.MinTrusted = gate.SHA256, gate.SHA256
 	o.Metrics, o.Logger = b.metrics, b.Logger
 	return gate.New(o)
+}
+
+func egress(c config.Egress) upstream.Egress {
+	e := upstream.Egress{Internal: c.AllowInternal, Blocked: c.BlockedRanges}
+	for _, text := range c.AllowHTTP {
+		if a, err := cooldown.ParseAuthority(text, 80); err == nil { // the configuration is checked
+			e.Internal = append(e.Internal, a)
+		}
+	}
+	return e
 }
 
 func spelling(word string) upstream.Spelling { return upstream.Spelling(word == config.PathLiteral) }

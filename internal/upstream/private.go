@@ -39,8 +39,9 @@ func (p *Private) Owned(address string) (*url.URL, bool) {
 // Do sends one read with the caller's credential. Only artifacts follow redirects: up to three, over https, without the
 // credential from the first change of authority on (R91).
 func (p *Private) Do(ctx context.Context, r Request, authorization string) (*http.Response, error) {
+	transport := p.client.private
 	for hop := 0; ; hop++ {
-		resp, err := p.client.exchange(ctx, p.client.private, r, authorization)
+		resp, err := p.client.exchange(ctx, transport, r, authorization)
 		if err != nil || r.Kind == Metadata || hop == maxRedirects {
 			return resp, err
 		}
@@ -50,7 +51,7 @@ func (p *Private) Do(ctx context.Context, r Request, authorization string) (*htt
 		}
 		_ = resp.Body.Close()
 		if a, err := cooldown.AuthorityOf(next); err != nil || a != p.authority {
-			authorization = ""
+			authorization, transport = "", p.client.outside
 		}
 		r.URL = next
 	}

@@ -42,6 +42,7 @@ func (c *Client) Public(base *url.URL, spelling Spelling) (*Public, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.guard.trust(a)
 	return &Public{client: c, base: base, authority: a, spelling: spelling}, nil
 }
 

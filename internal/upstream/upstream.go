@@ -56,7 +56,9 @@ type Options struct {
 	RootCAs *x509.CertPool
 	// Hold is how long a public read may wait for the end of a cooldown instead of being refused; 0 is off (R89).
 	Hold time.Duration
-	// Dial replaces the network in tests; nil means the network.
+	// Egress says where connections to public hosts may end.
+	Egress Egress
+	// Dial replaces the network in tests; nil means the network, under Egress.
 	Dial DialFunc
 }
 
@@ -66,27 +68,29 @@ type DialFunc func(ctx context.Context, network, addr string) (net.Conn, error)
 // Client is the one way out. Its public side shares one cooldown table (R29). It is safe for concurrent use.
 type Client struct {
 	opts    Options
-	public  http.RoundTripper
+	guard   *guard
+	public  http.RoundTripper // cooled and counted
+	outside http.RoundTripper // where a private upstream redirects to
 	private http.RoundTripper
 	holders chan struct{}
 }
 
 // New returns a client. Close it to drop idle connections.
 func New(o Options) *Client {
-	c := &Client{opts: o, holders: make(chan struct{}, maxHolders)}
-	c.private = c.transport()
+	c := &Client{opts: o, guard: newGuard(o.Egress), holders: make(chan struct{}, maxHolders)}
+	c.private = c.transport(c.guard.dialer.DialContext)
+	c.outside = c.transport(newGuard(o.Egress).dial)
 	c.public = &cooldownhttp.Transport{
-		Base:         &counter{base: c.transport(), metrics: o.Metrics, tracer: o.Tracer},
+		Base:         &counter{base: c.transport(c.guard.dial), metrics: o.Metrics, tracer: o.Tracer},
 		Table:        o.Table,
 		OnTransition: c.transition,
 	}
 	return c
 }
 
-func (c *Client) transport() *http.Transport {
-	dial := c.opts.Dial
-	if dial == nil {
-		dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext
+func (c *Client) transport(dial DialFunc) *http.Transport {
+	if c.opts.Dial != nil {
+		dial = c.opts.Dial
 	}
 	return &http.Transport{
 		DialContext:            dial,
@@ -158,7 +162,9 @@ func outcomeOf(ctx context.Context, err error) string {
 
 type kindKey struct{}
 
-func withKind(ctx context.Context, k Kind) context.Context { return context.WithValue(ctx, kindKey{}, k) }
+func withKind(ctx context.Context, k Kind) context.Context {
+	return context.WithValue(ctx, kindKey{}, k)
+}
 
 func kindOf(ctx context.Context) Kind {
 	k, _ := ctx.Value(kindKey{}).(Kind)
@@ -167,7 +173,7 @@ func kindOf(ctx context.Context) Kind {
 
 // Close drops idle connections.
 func (c *Client) Close() {
-	for _, rt := range []http.RoundTripper{c.private, c.public} {
+	for _, rt := range []http.RoundTripper{c.private, c.outside, c.public} {
 		if idle, ok := rt.(interface{ CloseIdleConnections() }); ok {
 			idle.CloseIdleConnections()
 		}
