@@ -173,9 +173,15 @@ func (s Spec) given() []string {
 		name  string
 		given bool
 	}{
-		{FieldAge, s.Age != 0}, {FieldPackages, len(s.Packages) > 0}, {FieldScopes, len(s.Scopes) > 0},
-		{FieldMinCVSS, s.MinCVSS != 0}, {FieldOnUnavailable, s.OnUnavailable != ""}, {FieldExcept, len(s.Except) > 0},
-		{FieldDate, !s.Date.IsZero()}, {FieldLicenses, len(s.Licenses) > 0}, {FieldOnUnknown, s.OnUnknown != ""},
+		{FieldAge, s.Age != 0},
+		{FieldPackages, len(s.Packages) > 0},
+		{FieldScopes, len(s.Scopes) > 0},
+		{FieldMinCVSS, s.MinCVSS != 0},
+		{FieldOnUnavailable, s.OnUnavailable != ""},
+		{FieldExcept, len(s.Except) > 0},
+		{FieldDate, !s.Date.IsZero()},
+		{FieldLicenses, len(s.Licenses) > 0},
+		{FieldOnUnknown, s.OnUnknown != ""},
 	} {
 		if f.given {
 			names = append(names, f.name)

@@ -1,0 +1,138 @@
+package advisory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/ecluse-gate/ecluse/internal/advisory/osv"
+	"github.com/ecluse-gate/ecluse/retryafter"
+)
+
+// Fetcher is the way to a source behind a URL. It sends one GET, with If-None-Match when etag is not empty, follows the rules of egress,
+// and repeats nothing. The caller closes the body. It must be safe for concurrent use.
+type Fetcher interface {
+	Fetch(ctx context.Context, address, etag string) (*http.Response, error)
+}
+
+// Throttled says that the source asked for a pause.
+type Throttled struct {
+	// Wait is how long; 0 when the source did not say.
+	Wait time.Duration
+}
+
+// Error implements error.
+func (e *Throttled) Error() string {
+	if e.Wait == 0 {
+		return "the source asked for a pause and did not say how long"
+	}
+	return fmt.Sprintf("the source asked for a pause of %s seconds", retryafter.FormatSeconds(e.Wait))
+}
+
+// maxWait bounds a pause that a source may ask for: without any bound, one wrong answer would end all news.
+const maxWait = 24 * time.Hour
+
+// maxDownload bounds the bytes of a fetched export.
+const maxDownload = 8 << 30
+
+// IsURL reports whether a source is fetched, and not read from this machine.
+func IsURL(source string) bool {
+	return strings.HasPrefix(source, "https://") || strings.HasPrefix(source, "http://")
+}
+
+// Locate says where the export of one ecosystem is, given the configured source. "{ecosystem}" in it stands for the name as OSV writes it
+// (npm, PyPI). A URL that does not end in .zip is taken for the root of OSV's own layout, {ecosystem}/all.zip; so is a folder in which
+// that is found. A zip or folder without a mark may hold several ecosystems.
+func Locate(source, ecosystem string) string {
+	const mark = "{ecosystem}"
+	name := osvName(ecosystem)
+	switch {
+	case strings.Contains(source, mark):
+		return strings.ReplaceAll(source, mark, name)
+	case IsURL(source) && !strings.HasSuffix(source, ".zip"):
+		return strings.TrimSuffix(source, "/") + "/" + name + "/all.zip"
+	case IsURL(source):
+		return source
+	}
+	for _, below := range []string{filepath.Join(source, name, "all.zip"), filepath.Join(source, name)} {
+		if _, err := os.Stat(below); err == nil {
+			return below
+		}
+	}
+	return source
+}
+
+// errUnchanged says that the source still is what was compiled last.
+var errUnchanged = errors.New("unchanged")
+
+// obtain makes the export at location available as a local path, and says by what its next change will be known. The release function
+// removes what was only lent.
+func (s *Store) obtain(ctx context.Context, location, known string) (path, validator string, release func(), err error) {
+	if !IsURL(location) {
+		validator, err = osv.Fingerprint(location)
+		if err == nil && validator == known {
+			err = errUnchanged
+		}
+		return location, validator, func() {}, err
+	}
+	if s.opts.Fetcher == nil {
+		return "", "", nil, errors.New("a source behind a URL needs a way to it")
+	}
+	resp, err := s.opts.Fetcher.Fetch(ctx, location, known)
+	received := time.Now()
+	if err != nil {
+		return "", "", nil, pause(err)
+	}
+	defer resp.Body.Close()
+	switch {
+	case resp.StatusCode == http.StatusNotModified && known != "":
+		return "", "", nil, errUnchanged
+	case resp.StatusCode == http.StatusTooManyRequests, resp.StatusCode == http.StatusServiceUnavailable:
+		return "", "", nil, throttled(resp, received)
+	case resp.StatusCode != http.StatusOK:
+		return "", "", nil, fmt.Errorf("the source answered %d", resp.StatusCode)
+	}
+	path, err = s.download(resp.Body)
+	return path, resp.Header.Get("ETag"), func() { _ = os.Remove(path) }, err
+}
+
+// pause looks for a refusal of our own cooldown in an error.
+func pause(err error) error {
+	var refusal interface{ RetryAfterSeconds() int64 }
+	if errors.As(err, &refusal) {
+		return &Throttled{Wait: min(time.Duration(min(refusal.RetryAfterSeconds(), int64(maxWait/time.Second)))*time.Second, maxWait)}
+	}
+	return err
+}
+
+// throttled reads a 429, or a 503 that names a wait.
+func throttled(resp *http.Response, received time.Time) error {
+	wait, ok := retryafter.Parse(resp.Header.Values("Retry-After"), received).Delay()
+	if resp.StatusCode != http.StatusTooManyRequests && (!ok || wait <= 0) {
+		return fmt.Errorf("the source answered %d", resp.StatusCode)
+	}
+	return &Throttled{Wait: min(wait, maxWait)}
+}
+
+func (s *Store) download(body io.Reader) (path string, err error) {
+	f, err := os.CreateTemp(s.opts.Dir, tempPrefix+"*.zip")
+	if err != nil {
+		return "", err
+	}
+	defer func() {
+		if err = errors.Join(err, f.Close()); err != nil {
+			_ = os.Remove(f.Name())
+		}
+	}()
+	n, err := io.Copy(f, io.LimitReader(body, maxDownload+1))
+	if err == nil && n > maxDownload {
+		err = osv.ErrTooLarge
+	}
+	return f.Name(), err
+}
