@@ -18,11 +18,15 @@ func (s *scan) finish() {
 	for i := range s.raw {
 		versions[i], kinds[i] = s.place(&s.raw[i])
 	}
-	file := func(i int) string { return s.raw[i].file }
 	var names listing.Names
+	var at []int // the files that names has
 	for i := range s.raw {
-		if first, again := names.Add(s.raw[i].file, file); again {
-			s.again(first, i)
+		if s.raw[i].bad {
+			continue
+		}
+		first, again := names.Add(s.raw[i].file, func(i int) string { return s.raw[at[i]].file })
+		if at = append(at, i); again {
+			distinguish(&s.raw[at[first]], &s.raw[i])
 		}
 	}
 	kept := 0
@@ -38,24 +42,21 @@ func (s *scan) finish() {
 		s.raw = s.raw[:kept]
 		names = listing.Names{}
 		for i := range s.raw {
-			names.Add(s.raw[i].file, file)
+			names.Add(s.raw[i].file, func(i int) string { return s.raw[i].file })
 		}
 	}
 	s.doc.names = names
 	s.facts(versions, kinds)
 }
 
-// again looks at a file that is there a second time. One that says the same of its bytes is left out; two that differ are both left
-// out, because readers of the first one and of the last one would disagree.
-func (s *scan) again(first, again int) {
-	a, b := &s.raw[first], &s.raw[again]
-	if a.bad || b.bad {
-		a.bad, b.bad = true, true
-		return
+// distinguish looks at a file that is there a second time. When both say the same of its bytes and its age, the first one stays; else neither
+// does, because readers of the first one and of the last one would disagree.
+func distinguish(first, again *rawFile) {
+	known := first.address == again.address || len(first.digests) > 0 && len(again.digests) > 0
+	if !known || registry.Differ(first.digests, again.digests) || !first.published.Equal(again.published) {
+		first.bad = true
 	}
-	sameBytes := a.address == b.address || len(a.digests) > 0 && len(b.digests) > 0
-	a.bad = !sameBytes || registry.Differ(a.digests, b.digests) || !a.published.Equal(b.published)
-	b.bad = true
+	again.bad = true
 }
 
 // listReleases gives the releases of the page's own list their numbers.
@@ -83,7 +84,7 @@ func (s *scan) release(key, quoted string) uint32 {
 // place finds the release of a file by the file's name (C68).
 func (s *scan) place(r *rawFile) (version, kind string) {
 	version, kind, ok := naming.VersionOfFile(s.doc.name, r.file)
-	if !ok {
+	if !ok || r.bad {
 		r.bad = true
 		return "", ""
 	}
