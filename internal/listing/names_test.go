@@ -48,3 +48,13 @@ func TestNamesTwice(t *testing.T) {
 		t.Error("a later position replaced an earlier one")
 	}
 }
+
+// Names of which the index keeps the same half of a hash are told apart. Among so many there are about ten such pairs.
+func TestNamesThatLookAlike(t *testing.T) {
+	var names Names
+	for i := range 300_000 {
+		if at, again := names.Add(strconv.Itoa(i), strconv.Itoa); again {
+			t.Fatalf("%d is taken for %d", i, at)
+		}
+	}
+}

@@ -107,6 +107,32 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
+// A byte that may not be in a string is found at every position: the scanner reads whole blocks, and each byte of them counts.
+func TestEveryByteCounts(t *testing.T) {
+	plain := `["` + strings.Repeat("a", 150) + `","b"]`
+	if err := skip(plain); err != nil {
+		t.Fatal(err)
+	}
+	for i := 2; i < 152; i++ {
+		for _, bad := range []string{"\n", "\x00", "\x1f", "\xff", "\x80", "\xc3", `"`, `\`} {
+			text := plain[:i] + bad + plain[i+1:]
+			if skip(text) == nil || walk(text) == nil {
+				t.Fatalf("%q at %d passes", bad, i)
+			}
+		}
+		for _, good := range []string{" ", "\x7f", "é", "#", "!", "😀", `\n`} {
+			text := plain[:i] + good + plain[i+1:]
+			if err := skip(text); err != nil {
+				t.Fatalf("%q at %d: %v", good, i, err)
+			}
+			text = "\n" + text // with a control character in the document, outside of strings
+			if err := skip(text); err != nil {
+				t.Fatalf("%q at %d, indented: %v", good, i, err)
+			}
+		}
+	}
+}
+
 func TestLimits(t *testing.T) {
 	var e *Error
 	if err := skip(strings.Repeat("[", 65)); !errors.As(err, &e) || !e.Limit || e.Offset != 64 {

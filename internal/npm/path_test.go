@@ -29,7 +29,7 @@ func TestPathsThatAreNone(t *testing.T) {
 		"", "x", "/@angular%252fcommon", "/%2540angular/common", "/..", "/x/..", "/x/../y", "/%2e%2e", "/%2e%2e%2fetc", "/x/%2e%2e/y", "/@a/..%2f..%2fetc", "/x%2fy",
 		"/x/-/..%2fy-1.0.0.tgz", "/x/-/x-1.0.0%2f..%2fy.tgz", "/x/-/y-1.0.0.tgz", "/x/-/x-1.0.0.tgz%00", "/x%00", "/x%", "/x%zz", "//x", "/x//y", "/.git", "/x/%5c", "/x\\y",
 		"/x/1.0.0%252f", "/@a%2fb%2fc", "/@a/b%2f-%2fb-1.0.0.tgz", "/" + strings.Repeat("a", 215), "/x/" + strings.Repeat("1", 257), "/" + strings.Repeat("%61", 2000), "/x/^1.0.0",
-		"/node_modules", "/favicon.ico",
+		"/node_modules", "/favicon.ico", "/-/v1%2fsearch", "/-/%2e%2e/ping",
 	} {
 		if route, err := ParsePath(path); !errors.Is(err, ErrPath) || route != (Route{}) {
 			t.Errorf("ParsePath(%q) = %+v, %v", path, route, err)
