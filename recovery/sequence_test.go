@@ -550,3 +550,15 @@ func TestStopSaysHowLong(t *testing.T) {
 		t.Errorf("got %v (%v)", err, stop.Delay)
 	}
 }
+
+// S27: for a caller of Wait too the deadline that came during the sleep is a stop, not a go.
+func TestWaitPastTheDeadline(t *testing.T) {
+	for late, want := range map[time.Duration]Code{54 * time.Second: "", 55 * time.Second: CodeBudget, time.Hour: CodeBudget} {
+		w := newWorld()
+		w.late = late
+		err := w.sequence(Options{}).Wait(t.Context(), Outcome{Status: 429, RetryAfter: retryafter.Parse(secs("5"), noon)})
+		if codeOf(err) != want || (want == "") != (err == nil) {
+			t.Errorf("%v late: %v, want %q", late, err, want)
+		}
+	}
+}
