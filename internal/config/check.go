@@ -189,8 +189,10 @@ func (u upstream) private() bool { return u.key == npmPrivate || u.key == pypiPr
 // upstreams are the registries that are configured.
 func (c *Config) upstreams() []upstream {
 	all := []upstream{
-		{npmPublic, c.Mounts.NPM.Public}, {npmPrivate, c.Mounts.NPM.Private},
-		{pypiPublic, c.Mounts.PyPI.Public}, {pypiPrivate, c.Mounts.PyPI.Private},
+		{npmPublic, c.Mounts.NPM.Public},
+		{npmPrivate, c.Mounts.NPM.Private},
+		{pypiPublic, c.Mounts.PyPI.Public},
+		{pypiPrivate, c.Mounts.PyPI.Private},
 	}
 	for _, u := range c.Mounts.PyPI.Files {
 		all = append(all, upstream{pypiFiles, u})

@@ -23,20 +23,24 @@ func TestRules(t *testing.T) {
 		{"another type starts anew", "rules: {min-age: {type: AllowByIdentity, packages: [a]}}", []policy.Spec{{Name: "min-age", Type: policy.AllowByIdentity, Packages: []string{"a"}}}, ""},
 		{
 			"added", "rules: {bad: {type: DenyByIdentity, packages: [left-pad, '@evil/*'], precedence: 900, ecosystems: [npm]}}",
-			[]policy.Spec{{Name: "bad", Type: policy.DenyByIdentity, Packages: []string{"left-pad", "@evil/*"}, Precedence: 900, Ecosystems: []string{"npm"}}, minAge}, "",
+			[]policy.Spec{{Name: "bad", Type: policy.DenyByIdentity, Packages: []string{"left-pad", "@evil/*"}, Precedence: 900, Ecosystems: []string{"npm"}}, minAge},
+			"",
 		},
 		{"scopes", "rules: {ours: {type: AllowScope, scopes: ['@acme']}}", []policy.Spec{minAge, {Name: "ours", Type: policy.AllowScope, Scopes: []string{"@acme"}}}, ""},
 		{
 			"a freeze until the end of a day", "rules: {freeze: {type: NotAfter, date: 2026-11-01}}",
-			[]policy.Spec{{Name: "freeze", Type: policy.NotAfter, Date: time.Date(2026, 11, 1, 23, 59, 59, 0, time.UTC)}, minAge}, "",
+			[]policy.Spec{{Name: "freeze", Type: policy.NotAfter, Date: time.Date(2026, 11, 1, 23, 59, 59, 0, time.UTC)}, minAge},
+			"",
 		},
 		{
 			"licences", "rules: {lic: {type: LicenseDeny, licenses: [AGPL-3.0-only], onUnknown: skip}}",
-			[]policy.Spec{{Name: "lic", Type: policy.LicenseDeny, Licenses: []string{"AGPL-3.0-only"}, OnUnknown: policy.Skip}, minAge}, "",
+			[]policy.Spec{{Name: "lic", Type: policy.LicenseDeny, Licenses: []string{"AGPL-3.0-only"}, OnUnknown: policy.Skip}, minAge},
+			"",
 		},
 		{
 			"install scripts", "rules: {scripts: {type: DenyInstallTimeExecution, except: [esbuild]}}",
-			[]policy.Spec{minAge, {Name: "scripts", Type: policy.DenyInstallTimeExecution, Except: []string{"esbuild"}}}, "",
+			[]policy.Spec{minAge, {Name: "scripts", Type: policy.DenyInstallTimeExecution, Except: []string{"esbuild"}}},
+			"",
 		},
 		{"date", "rules: {freeze: {type: NotAfter, date: tomorrow}}", nil, "is not a date like"},
 		{"advisories", "rules: {adv: {type: DenyIfAdvisory, minCVSS: 7.5}}", nil, "not supported by this version"},

@@ -91,16 +91,6 @@ func play(t *testing.T, dir string, env []string, argv ...string) result {
 	return r
 }
 
-// mustPlay runs a program that must succeed.
-func mustPlay(t *testing.T, dir string, env []string, argv ...string) result {
-	t.Helper()
-	r := play(t, dir, env, argv...)
-	if r.code != 0 {
-		t.Fatalf("%q: exit code %d\n%s", argv, r.code, r.output)
-	}
-	return r
-}
-
 // output collects what a running program prints.
 type output struct {
 	mu   sync.Mutex
