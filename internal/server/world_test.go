@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/ecluse-gate/ecluse/internal/config"
 	"github.com/ecluse-gate/ecluse/internal/fake/fakenpm"
+	"github.com/ecluse-gate/ecluse/internal/fake/fakepypi"
 	"github.com/ecluse-gate/ecluse/internal/fake/memnet"
 	"github.com/ecluse-gate/ecluse/internal/obs"
 )
@@ -28,6 +30,8 @@ type world struct {
 	t        *testing.T
 	public   *fakenpm.Registry
 	private  *fakenpm.Registry
+	pypi     *fakepypi.Registry
+	pypiOwn  *fakepypi.Registry // the private index
 	network  *memnet.Network
 	server   *Server
 	admin    http.Handler
@@ -40,6 +44,9 @@ type world struct {
 const (
 	publicHost  = "registry.test"
 	privateHost = "private.test"
+	indexHost   = "index.test"
+	filesHost   = "files.test"
+	ownHost     = "own.test" // the private index
 	gateHost    = "gate.test"
 )
 
@@ -81,6 +88,11 @@ func newWorld(t *testing.T, yaml string) *world {
 		t: t, public: fakenpm.New("http://" + publicHost), private: fakenpm.New("http://" + privateHost), network: memnet.New(),
 		log: &syncBuffer{}, spans: tracetest.NewSpanRecorder(),
 	}
+	w.pypi, w.pypiOwn = fakepypi.New("http://"+filesHost), fakepypi.New("http://"+ownHost)
+	w.serve(indexHost+":80", w.pypi.Index)
+	w.serve(filesHost+":80", w.pypi.Files)
+	w.pypiOwn.RelativeLinks = true
+	w.serve(ownHost+":80", w.pypiOwn.Index)
 	w.serve(publicHost+":80", w.public)
 	w.serve(privateHost+":80", w.private)
 	cfg := w.config(yaml)
@@ -104,20 +116,30 @@ func newWorld(t *testing.T, yaml string) *world {
 	return w
 }
 
-// config reads a configuration as a start would.
+// config reads a configuration as a start would. A first line that begins with "private" gives the npm mount a private upstream, one that
+// begins with a comma adds keys to it, and one that begins with "pypi" adds keys to the PyPI mount.
 func (w *world) config(yaml string) *config.Config {
 	w.t.Helper()
-	head := "mounts: {npm: {public: 'http://" + publicHost + "/'}}\negress: {allowHTTP: [" + publicHost + ", " + privateHost + "]}\n"
-	if rest, ok := strings.CutPrefix(yaml, withPrivate); ok {
-		extra, rest, _ := strings.Cut(rest, "\n")
-		head = strings.Replace(head, "}}", ", private: 'http://"+privateHost+"/'"+extra+"}}", 1)
-		yaml = rest
-	} else if extra, rest, ok := strings.Cut(yaml, "\n"); ok && strings.HasPrefix(extra, ",") {
-		head = strings.Replace(head, "}}", extra+"}}", 1)
-		yaml = rest
+	npm, pypi := "public: 'http://"+publicHost+"/'", "public: 'http://"+indexHost+"/simple/', files: ['http://"+filesHost+"']"
+	first, rest, more := strings.Cut(yaml, "\n")
+	extra, isPyPI := strings.CutPrefix(first, "pypi")
+	private, isPrivate := strings.CutPrefix(first, withPrivate)
+	switch {
+	case more && isPyPI && strings.HasPrefix(extra, ", public"):
+		pypi = extra[2:]
+	case more && isPyPI:
+		pypi += extra
+	case more && isPrivate:
+		npm += ", private: 'http://" + privateHost + "/'" + private
+	case more && strings.HasPrefix(first, ","):
+		npm += first
+	default:
+		rest = yaml
 	}
+	text := fmt.Sprintf("mounts: {npm: {%s}, pypi: {%s}}\negress: {allowHTTP: [%s]}\n%s", npm, pypi,
+		strings.Join([]string{publicHost, privateHost, indexHost, filesHost, ownHost}, ", "), rest)
 	cfg, err := config.Load(w.t.Context(), config.Options{
-		File: "test.yaml", ReadFile: func(string) ([]byte, error) { return []byte(head + yaml), nil },
+		File: "test.yaml", ReadFile: func(string) ([]byte, error) { return []byte(text), nil },
 	})
 	if err != nil {
 		w.t.Fatal(err)
