@@ -46,6 +46,16 @@ func parseFile(record map[string]any) (File, error) {
 	return file, nil
 }
 
+// FileOf reads a file record from the document of an answer, for a Recorder that keeps what an upload's answer proved. false when
+// it is none.
+func FileOf(document map[string]any) (File, bool) {
+	if document == nil {
+		return File{}, false
+	}
+	file, err := parseFile(document)
+	return file, err == nil
+}
+
 func (f *File) set(name string, value any) error {
 	if value == nil {
 		return nil
@@ -180,10 +190,8 @@ func (c *Client) sendFile(ctx context.Context, method, address string, upload Up
 	if failed, ok := errors.AsType[*Error](err); ok {
 		out.BodyUnreadable = failed.Code != CodePersistence
 	}
-	if document != nil {
-		if file, problem := parseFile(document); problem == nil {
-			out.File = &file
-		}
+	if file, ok := FileOf(document); ok {
+		out.File = &file
 	}
 	return out, err
 }
