@@ -160,6 +160,11 @@ func TestLatestEndCounts(t *testing.T) {
 	if *s.NotBeforeUTC != noon.Unix()+310 {
 		t.Errorf("got %+v", s)
 	}
+	at = at.Add(300 * time.Second)
+	restrict(t, j, at, header(at, retryafter.FormatDate(noon)))
+	if s := j.Record().Status(at, ""); *s.NotBeforeUTC != noon.Unix()+310 || s.State != journal.Elapsed {
+		t.Errorf("a past date moved the end: %+v", s)
+	}
 }
 
 // S108: the order of the reasons. Each is found although all later ones hold as well.

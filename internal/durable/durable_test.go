@@ -189,6 +189,23 @@ func TestReadBackDiffers(t *testing.T) {
 	}
 }
 
+// S94: when another file with the same bytes has taken the published name, it is noticed.
+func TestReopenFindsAnotherFile(t *testing.T) {
+	dir := durabletest.Dir(t)
+	d := open(t, dir, durable.Options{Around: func(s durable.Step, name string, call func() error) error {
+		if s == durable.StepReopen {
+			p := filepath.Join(dir, name)
+			if err := errors.Join(os.Rename(p, p+".moved"), os.WriteFile(p, []byte("same"), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return call()
+	}})
+	if err := d.Publish("a.json", []byte("same")); durable.CodeOf(err) != durable.CodeReceipt {
+		t.Errorf("got %v", err)
+	}
+}
+
 // S96, S115: what a reader must refuse, each with its code.
 func TestReadRefuses(t *testing.T) {
 	dir := durabletest.Dir(t)
