@@ -28,6 +28,7 @@ func newExplain(sys *cli.System) *cobra.Command {
 		if err != nil {
 			return err
 		}
+		cfg.Artifacts.MaxBytes = 0 // no file is asked for
 		g, stop, err := build(c.Context(), sys, cfg)
 		if err != nil {
 			return err

@@ -10,7 +10,8 @@ import (
 // Store maps keys to values and forgets the least recently used ones when their costs exceed the bound. It is safe for
 // concurrent use; values are shared, so they must not be changed in ways that readers can see half done.
 type Store[K comparable, V any] struct {
-	max int64
+	max  int64
+	drop func(K, V)
 
 	mu    sync.Mutex // guards all below
 	items map[K]*list.Element
@@ -29,6 +30,10 @@ type item[K comparable, V any] struct {
 func NewStore[K comparable, V any](maxCost int64) *Store[K, V] {
 	return &Store[K, V]{max: maxCost, items: map[K]*list.Element{}, order: list.New()}
 }
+
+// OnDrop is called for each value that the store lets go of, by Delete, for room or because it was replaced, with the store locked. Set it
+// before the first use.
+func (s *Store[K, V]) OnDrop(drop func(K, V)) { s.drop = drop }
 
 // Get returns the value kept under the key and marks it as used.
 func (s *Store[K, V]) Get(key K) (value V, ok bool) {
@@ -86,9 +91,13 @@ func (s *Store[K, V]) Size() (n int, cost int64) {
 
 func (s *Store[K, V]) remove(key K) {
 	if e, ok := s.items[key]; ok {
-		s.total -= e.Value.(*item[K, V]).cost
+		it := e.Value.(*item[K, V])
+		s.total -= it.cost
 		s.order.Remove(e)
 		delete(s.items, key)
+		if s.drop != nil {
+			s.drop(it.key, it.value)
+		}
 	}
 }
 

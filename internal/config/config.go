@@ -24,6 +24,7 @@ type Config struct {
 	Mounts    Mounts
 	Rules     []policy.Spec // the enabled rules, by name
 	Cache     Cache
+	Artifacts Artifacts
 	Serve     Serve
 	Egress    Egress
 	Log       Log
@@ -98,6 +99,11 @@ type Cache struct {
 	TTL      time.Duration // how long a public document is served without asking again
 	MaxBytes ByteSize
 	MaxStale time.Duration // how much older a document may get while its upstream cools; 0 = never served stale
+}
+
+// Artifacts bounds what is kept of public files.
+type Artifacts struct {
+	MaxBytes ByteSize // on disk, below the data folder; 0 = nothing is kept
 }
 
 // Serve bounds what the gate takes on.

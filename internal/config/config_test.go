@@ -346,7 +346,7 @@ func TestWarnings(t *testing.T) {
 
 func TestNotYet(t *testing.T) {
 	for _, c := range []string{
-		"queue: {url: 'postgres://db.example/x'}", "cooldown: {shared: 'valkey://v.example'}", "artifacts: {maxBytes: 1GiB}",
+		"queue: {url: 'postgres://db.example/x'}", "cooldown: {shared: 'valkey://v.example'}",
 		"mounts: {npm: {publish: {url: 'https://r.example'}}}", "mounts: {pypi: {publish: {url: 'https://r.example'}}}",
 		"integrity: {minPublic: sha512}", "advisories: {source: ./osv}",
 	} {

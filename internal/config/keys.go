@@ -59,6 +59,7 @@ func keys() []key {
 		{path: "cache.ttl", def: "60s", into: func(c *Config) any { return &c.Cache.TTL }},
 		{path: "cache.maxBytes", def: "256MiB", into: func(c *Config) any { return &c.Cache.MaxBytes }},
 		{path: "cache.maxStale", def: "1h", into: func(c *Config) any { return &c.Cache.MaxStale }},
+		{path: "artifacts.maxBytes", def: "10GiB", into: func(c *Config) any { return &c.Artifacts.MaxBytes }},
 		{path: "serve.maxInFlight", def: "0", into: func(c *Config) any { return &c.Serve.MaxInFlight }},
 		{path: "serve.wait", def: "1s", into: func(c *Config) any { return &c.Serve.Wait }},
 		{path: "serve.hold", def: "0s", into: func(c *Config) any { return &c.Serve.Hold }},
@@ -86,7 +87,6 @@ func keys() []key {
 		{path: "advisories.interval", def: "1h", notYet: "advisories"},
 		{path: "integrity.minPublic", def: "sha256", notYet: "the integrity floor"},
 		{path: "integrity.minTrusted", def: "sha256", notYet: "the integrity floor"},
-		{path: "artifacts.maxBytes", def: "10GiB", notYet: "the artifact store"},
 		{path: "queue.url", notYet: "the job queue"},
 		{path: "cooldown.shared", notYet: "the shared cooldown"},
 	}

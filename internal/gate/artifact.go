@@ -2,14 +2,11 @@ package gate
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-	"strconv"
 	"time"
 
 	"github.com/ecluse-gate/ecluse/internal/registry"
@@ -59,9 +56,9 @@ type Artifact struct {
 // Artifact gives one file under the same verdict as the listing (C11). Its errors are those of Listing.
 func (g *Gate) Artifact(ctx context.Context, r ArtifactRequest) (*Artifact, error) {
 	a, err := g.artifact(ctx, r)
-	if err == nil && a.Relayed {
+	if e, ok := errors.AsType[*relayed](err); ok {
 		g.Metrics.Decision(g.Ecosystem.Name, string(r.kind()), "unavailable")
-		return a, nil
+		return e.artifact(), nil
 	}
 	g.countDecision(string(r.kind()), string(r.kind()), err)
 	return a, err
@@ -171,59 +168,6 @@ func companionOf(file *url.URL) *url.URL {
 	}
 	u.Fragment, u.RawFragment = "", ""
 	return &u
-}
-
-func (g *Gate) publicArtifact(ctx context.Context, r ArtifactRequest, v registry.Version) (*Artifact, error) {
-	p, err := g.locate(r, v)
-	if err != nil {
-		return nil, err
-	}
-	resp, err := p.upstream.Do(ctx, upstream.Request{Method: r.Method, URL: p.url, Kind: r.kind()})
-	if err != nil {
-		return nil, fromPublic(err)
-	}
-	if s := resp.StatusCode; s == http.StatusOK {
-		return g.publicFile(r, resp, p)
-	} else if resp.Throttled || s == http.StatusServiceUnavailable {
-		g.Metrics.RelayAnomaly(g.Ecosystem.Name, string(r.kind()), relayReason(resp))
-		return &Artifact{
-			Status: s, Header: relayHeader(resp.Header), Relayed: true, Throttled: resp.Throttled,
-			Body: limitedBody{io.LimitReader(resp.Body, maxRefusal), resp.Body},
-		}, nil
-	}
-	defer resp.Body.Close()
-	g.Metrics.RelayAnomaly(g.Ecosystem.Name, string(r.kind()), "status")
-	if resp.StatusCode == http.StatusNotFound {
-		return nil, &NotFound{What: r.what()}
-	}
-	return nil, &BadUpstream{Reason: fmt.Sprintf("the public registry answered %d to a file", resp.StatusCode)}
-}
-
-// publicFile is a public file on its way to a client, hashed as it passes. A companion is text that an upstream may pack although it was
-// not asked to; it is small, so it is unpacked and checked before anything is sent.
-func (g *Gate) publicFile(r ArtifactRequest, resp *upstream.Response, p place) (*Artifact, error) {
-	a := &Artifact{Status: resp.StatusCode, Header: artifactHeader(resp.Response), Body: resp.Body}
-	if r.Method != http.MethodGet {
-		return a, nil
-	}
-	if r.Companion {
-		body, err := upstream.ReadBody(resp.Response, maxCompanion)
-		_ = resp.Body.Close()
-		if err != nil {
-			return nil, fromPublic(err)
-		}
-		a.Body = io.NopCloser(bytes.NewReader(body))
-		a.Header.Set("Content-Length", strconv.Itoa(len(body)))
-	}
-	a.Body = verify(a.Body, p.digests)
-	return committed(a, r.Method)
-}
-
-func relayReason(resp *upstream.Response) string {
-	if resp.Throttled {
-		return "throttled"
-	}
-	return "status"
 }
 
 type limitedBody struct {

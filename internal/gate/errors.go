@@ -59,6 +59,14 @@ type BadUpstream struct{ Reason string }
 // Error implements error.
 func (e *BadUpstream) Error() string { return e.Reason }
 
+// paused is what a request hears that met a throttled answer.
+func paused(wait time.Duration) *Unavailable {
+	return &Unavailable{
+		Wait: wait, Cooldown: true, Forwarded: true,
+		Reason: "the public registry asked for a pause; nothing is sent to it until that is over",
+	}
+}
+
 const transientWait = time.Second // what R92 advertises where nobody named a delay
 
 // fromPublic types what a public read ended with, for a client: a refusal, no answer, or an answer that cannot be used.

@@ -73,6 +73,8 @@ type Options struct {
 	Policy     *policy.Set
 	// MinPublic and MinTrusted are the weakest integrity that public and private versions may have.
 	MinPublic, MinTrusted Floor
+	// Store keeps verified public files; nil keeps none.
+	Store *cache.Files
 	// TTL is how long a public document is served without asking again; MaxStale how old it may be while its authority cools
 	// (R87; 0 is off); MaxBytes bounds the memory of documents and renderings.
 	TTL, MaxStale time.Duration

@@ -116,10 +116,7 @@ func (g *Gate) readIndex(resp *http.Response) ([]string, error) {
 func publicStatus(resp *upstream.Response, what string) error {
 	switch s := resp.StatusCode; {
 	case resp.Throttled:
-		return &Unavailable{
-			Wait: resp.Wait, Cooldown: true, Forwarded: true,
-			Reason: "the public registry asked for a pause; nothing is sent to it until that is over",
-		}
+		return paused(resp.Wait)
 	case s == http.StatusNotFound || s == http.StatusGone:
 		return &NotFound{What: what}
 	case s == http.StatusRequestTimeout || s >= 500:

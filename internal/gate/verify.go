@@ -117,9 +117,17 @@ func (v *verifier) advance() {
 	if err != io.EOF { //nolint:errorlint // see above
 		return
 	}
-	if !bytes.Equal(v.hash.Sum(nil), v.want) {
-		v.err = &BadUpstream{Reason: "the file is not the one that the listing names: its digest differs"}
+	if err := matchDigest(v.hash, v.want); err != nil {
+		v.err = err
 		return
 	}
 	v.ready = append(v.ready[:len(v.ready):len(v.ready)], v.held...)
+}
+
+// matchDigest judges a whole file.
+func matchDigest(h hash.Hash, want []byte) error {
+	if bytes.Equal(h.Sum(nil), want) {
+		return nil
+	}
+	return &BadUpstream{Reason: "the file is not the one that the listing names: its digest differs"}
 }

@@ -25,11 +25,15 @@ import (
 )
 
 // benchGate is a gate on loopback in front of a registry on loopback.
-func benchGate(b *testing.B, registry http.Handler) *httptest.Server {
+func benchGate(b *testing.B, registry http.Handler, settings ...string) *httptest.Server {
 	b.Helper()
 	up := httptest.NewServer(registry)
 	b.Cleanup(up.Close)
-	cfg, err := config.Load(b.Context(), config.Options{Flags: map[string]string{"mounts.npm.public": up.URL + "/", "cache.ttl": "24h"}})
+	flags := map[string]string{"mounts.npm.public": up.URL + "/", "cache.ttl": "24h", "dataDir": b.TempDir(), "artifacts.maxBytes": "0"}
+	for i := 0; i+1 < len(settings); i += 2 {
+		flags[settings[i]] = settings[i+1]
+	}
+	cfg, err := config.Load(b.Context(), config.Options{Flags: flags})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -150,9 +154,10 @@ func BenchmarkArtifact(b *testing.B) {
 		}
 		http.ServeContent(w, r, "p.tgz", time.Time{}, bytes.NewReader(file))
 	})
-	gate := benchGate(b, up)
+	gate, kept := benchGate(b, up), benchGate(b, up, "artifacts.maxBytes", "1GiB")
 	plain := httptest.NewServer(up)
 	defer plain.Close()
+	b.Run("kept", func(b *testing.B) { hammer(b, host(kept.URL), "/npm/p/-/p-1.0.0.tgz", "", 200) })
 	b.Run("plain", func(b *testing.B) { hammer(b, host(plain.URL), "/p/-/p-1.0.0.tgz", "", 200) })
 	b.Run("gate", func(b *testing.B) { hammer(b, host(gate.URL), "/npm/p/-/p-1.0.0.tgz", "", 200) })
 	b.Run("nginx-proxy", func(b *testing.B) { hammer(b, startNginx(b, host(plain.URL)), "/p/-/p-1.0.0.tgz", "", 200) })

@@ -2,13 +2,16 @@ package server
 
 import (
 	"crypto/x509"
+	"fmt"
 	"log/slog"
 	"net/url"
+	"path/filepath"
 	"strings"
 
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/ecluse-gate/ecluse/cooldown"
+	"github.com/ecluse-gate/ecluse/internal/cache"
 	"github.com/ecluse-gate/ecluse/internal/config"
 	"github.com/ecluse-gate/ecluse/internal/gate"
 	"github.com/ecluse-gate/ecluse/internal/obs"
@@ -38,6 +41,11 @@ func Build(o BuildOptions) (*Server, error) {
 		Table: b.table, Metrics: b.metrics, Logger: o.Logger, Tracer: o.Tracer, UserAgent: "ecluse/" + o.Version,
 		RootCAs: o.RootCAs, Hold: o.Config.Serve.Hold, Dial: o.Dial, Egress: egress(o.Config.Egress),
 	})
+	if max := int64(o.Config.Artifacts.MaxBytes); max > 0 {
+		if b.store, err = cache.OpenFiles(filepath.Join(o.Config.DataDir, "artifacts"), max); err != nil {
+			return nil, fmt.Errorf("artifact store: %w; choose another folder with --data, or switch it off with artifacts.maxBytes: 0", err)
+		}
+	}
 	npm, err := b.npm(o.Config.Mounts.NPM)
 	if err != nil {
 		return nil, err
@@ -83,6 +91,7 @@ type builder struct {
 	metrics *obs.Metrics
 	table   *cooldown.Table
 	client  *upstream.Client
+	store   *cache.Files // nil: files are not kept
 }
 
 func (b *builder) npm(m config.NPM) (*gate.Gate, error) {
@@ -136,7 +145,7 @@ func (b *builder) gate(o gate.Options) *gate.Gate {
 	c := b.Config.Cache
 	o.Policy, o.TTL, o.MaxStale, o.MaxBytes = b.rules, c.TTL, c.MaxStale, int64(c.MaxBytes)/2
 	o.MinPublic, o.MinTrusted = gate.SHA256, gate.SHA256
-	o.Metrics, o.Logger = b.metrics, b.Logger
+	o.Metrics, o.Logger, o.Store = b.metrics, b.Logger, b.store
 	return gate.New(o)
 }
 

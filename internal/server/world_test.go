@@ -38,6 +38,7 @@ type world struct {
 	client   *http.Client
 	log      *syncBuffer
 	spans    *tracetest.SpanRecorder
+	dataDir  string
 	upstream *http.Server
 }
 
@@ -86,7 +87,7 @@ func newWorld(t *testing.T, yaml string) *world {
 	t.Helper()
 	w := &world{
 		t: t, public: fakenpm.New("http://" + publicHost), private: fakenpm.New("http://" + privateHost), network: memnet.New(),
-		log: &syncBuffer{}, spans: tracetest.NewSpanRecorder(),
+		log: &syncBuffer{}, spans: tracetest.NewSpanRecorder(), dataDir: t.TempDir(),
 	}
 	w.pypi, w.pypiOwn = fakepypi.New("http://"+filesHost), fakepypi.New("http://"+ownHost)
 	w.serve(indexHost+":80", w.pypi.Index)
@@ -136,7 +137,10 @@ func (w *world) config(yaml string) *config.Config {
 	default:
 		rest = yaml
 	}
-	text := fmt.Sprintf("mounts: {npm: {%s}, pypi: {%s}}\negress: {allowHTTP: [%s]}\n%s", npm, pypi,
+	if !strings.Contains(rest, "artifacts:") { // most tests look at what goes out, which the store would spare
+		rest += "\nartifacts: {maxBytes: 0}"
+	}
+	text := fmt.Sprintf("dataDir: '"+w.dataDir+"'\nmounts: {npm: {%s}, pypi: {%s}}\negress: {allowHTTP: [%s]}\n%s", npm, pypi,
 		strings.Join([]string{publicHost, privateHost, indexHost, filesHost, ownHost}, ", "), rest)
 	cfg, err := config.Load(w.t.Context(), config.Options{
 		File: "test.yaml", ReadFile: func(string) ([]byte, error) { return []byte(text), nil },

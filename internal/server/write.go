@@ -64,6 +64,11 @@ func (s *Server) writeArtifact(w http.ResponseWriter, r *http.Request, a *gate.A
 	if a.Throttled {
 		traceRefusal(r.Context(), refusal{status: a.Status, cooldown: true, forwarded: true})
 	}
+	if file, ok := a.Body.(io.ReadSeeker); ok { // a kept file: the kernel copies it, and ranges are served
+		h.Del("Content-Length")
+		http.ServeContent(w, r, "", time.Time{}, file)
+		return
+	}
 	w.WriteHeader(a.Status)
 	if r.Method == http.MethodHead {
 		return

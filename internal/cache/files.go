@@ -1,0 +1,154 @@
+package cache
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"os"
+	"slices"
+	"sync"
+
+	"github.com/ecluse-gate/ecluse/internal/durable"
+)
+
+// Files keeps verified files on disk by the digest of their content, within a bound, the least recently used going first. A file that is
+// being fetched is fetched once for any number of readers, who follow it as it grows. It is safe for concurrent use.
+type Files struct {
+	folder *durable.Spools
+	known  *Store[string, int64] // name to size; the bound lives here
+
+	mu      sync.Mutex // guards growing
+	growing map[string]*growing
+}
+
+// OpenFiles opens the folder of the store and takes over what it holds. A bound of 0 keeps nothing.
+func OpenFiles(path string, maxBytes int64) (*Files, error) {
+	folder, kept, err := durable.OpenSpools(path)
+	if err != nil {
+		return nil, err
+	}
+	f := &Files{folder: folder, growing: map[string]*growing{}}
+	f.known = NewStore[string, int64](maxBytes)
+	f.known.OnDrop(func(name string, _ int64) { _ = folder.Remove(name) }) // a file that stays is met again at the next start
+	slices.SortFunc(kept, func(a, b durable.Kept) int { return cmp.Compare(a.Age, b.Age) })
+	for _, k := range kept {
+		f.known.Put(k.Name, k.Size, k.Size)
+	}
+	return f, nil
+}
+
+// Size returns the number of files kept and their bytes.
+func (f *Files) Size() (n int, bytes int64) { return f.known.Size() }
+
+// Open opens a kept file. A file that has gone or changed its size behind our back is forgotten.
+func (f *Files) Open(name string) (*os.File, int64, bool) {
+	size, ok := f.known.Get(name)
+	if !ok {
+		return nil, 0, false
+	}
+	file, err := f.folder.Open(name)
+	if err == nil {
+		if info, serr := file.Stat(); serr == nil && info.Size() == size {
+			return file, size, true
+		}
+		_ = file.Close()
+	}
+	f.known.Delete(name)
+	return nil, 0, false
+}
+
+// Body is a file on its way: what a fetch found, before its first byte.
+type Body struct {
+	io.ReadCloser
+	// Size is the length when it is known, else -1.
+	Size int64
+	// Check judges the whole content after its end; an error keeps nothing, and no reader gets the last piece.
+	Check func() error
+}
+
+// Fetch returns a reader of the named file: of the kept one, of one that is being fetched, or of one that open begins to fetch. Open runs
+// at most once at a time for a name; its context is cancelled when the last reader has gone (R69). An error of open goes to everyone who
+// waited for it. The size is -1 when it is not known.
+func (f *Files) Fetch(ctx context.Context, name string, open func(context.Context) (*Body, error)) (io.ReadCloser, int64, error) {
+	if file, size, ok := f.Open(name); ok {
+		return file, size, nil
+	}
+	g := f.join(ctx, name, open)
+	select {
+	case <-g.opened:
+	case <-ctx.Done():
+		g.leave()
+		return nil, 0, context.Cause(ctx)
+	}
+	if g.openErr != nil {
+		g.leave()
+		return nil, 0, g.openErr
+	}
+	return &follower{g: g, ctx: ctx}, g.size, nil
+}
+
+func (f *Files) join(ctx context.Context, name string, open func(context.Context) (*Body, error)) *growing {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if g, ok := f.growing[name]; ok {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if !g.abandoned {
+			g.readers++
+			g.users++
+			return g
+		}
+	}
+	gctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	g := &growing{cancel: cancel, readers: 1, users: 2, opened: make(chan struct{}), size: -1}
+	g.changed.L = &g.mu
+	f.growing[name] = g
+	go f.grow(gctx, name, g, open)
+	return g
+}
+
+// grow fetches one file to its end and keeps it when it is right.
+func (f *Files) grow(ctx context.Context, name string, g *growing, open func(context.Context) (*Body, error)) {
+	defer g.cancel()
+	err := f.fill(ctx, name, g, open)
+	f.mu.Lock()
+	if f.growing[name] == g {
+		delete(f.growing, name)
+	}
+	f.mu.Unlock()
+	g.end(err)
+}
+
+func (f *Files) fill(ctx context.Context, name string, g *growing, open func(context.Context) (*Body, error)) error {
+	body, err := open(ctx)
+	if err != nil {
+		g.open(nil, 0, err)
+		return err
+	}
+	defer body.Close()
+	spool, err := f.folder.Create()
+	if err != nil {
+		g.open(nil, 0, err)
+		return err
+	}
+	if g.file, err = spool.Reader(); err != nil {
+		spool.Discard()
+		g.open(nil, 0, err)
+		return err
+	}
+	g.open(spool, body.Size, nil)
+	n, err := io.Copy(g, body)
+	if err == nil && body.Check != nil {
+		err = body.Check()
+	}
+	if err != nil {
+		spool.Discard()
+		return err
+	}
+	g.release() // right to the last byte: readers may have it before the disk does
+	if err := spool.Commit(name); err != nil {
+		return nil //nolint:nilerr // readers have the file; only the store goes without
+	}
+	f.known.Put(name, n, n)
+	return nil
+}

@@ -1,0 +1,179 @@
+package gate
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/ecluse-gate/ecluse/internal/cache"
+	"github.com/ecluse-gate/ecluse/internal/registry"
+	"github.com/ecluse-gate/ecluse/internal/upstream"
+)
+
+func (g *Gate) publicArtifact(ctx context.Context, r ArtifactRequest, v registry.Version) (*Artifact, error) {
+	p, err := g.locate(r, v)
+	if err != nil {
+		return nil, err
+	}
+	if name, digest, ok := storeName(p.digests); ok && g.Store != nil && !r.Companion {
+		return g.storedFile(ctx, r, p, name, digest)
+	}
+	resp, err := g.askFile(ctx, r, p)
+	if err != nil {
+		return nil, g.relay(r, err)
+	}
+	return g.publicFile(r, resp, p)
+}
+
+// askFile asks an upstream for a file. An answer other than the file is an error, of type *refused where it may be handed on.
+func (g *Gate) askFile(ctx context.Context, r ArtifactRequest, p place) (*upstream.Response, error) {
+	resp, err := p.upstream.Do(ctx, upstream.Request{Method: r.Method, URL: p.url, Kind: r.kind()})
+	if err != nil {
+		return nil, fromPublic(err)
+	}
+	s := resp.StatusCode
+	if s == http.StatusOK {
+		return resp, nil
+	}
+	defer resp.Body.Close()
+	if resp.Throttled || s == http.StatusServiceUnavailable {
+		body, err := io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
+		return nil, &refused{
+			status: s, header: relayHeader(resp.Header), body: body, cut: err != nil, throttled: resp.Throttled, wait: resp.Wait,
+		}
+	}
+	g.Metrics.RelayAnomaly(g.Ecosystem.Name, string(r.kind()), "status")
+	if s == http.StatusNotFound {
+		return nil, &NotFound{What: r.what()}
+	}
+	return nil, &BadUpstream{Reason: fmt.Sprintf("the public registry answered %d to a file", s)}
+}
+
+// refused is an upstream's own refusal of a file. A throttled one is handed to one caller as it came (R50); others who waited for the
+// same transfer hear of the cooldown (R51). One that began no cooldown is for everybody (R3).
+type refused struct {
+	status    int
+	header    http.Header
+	body      []byte
+	cut       bool
+	throttled bool
+	wait      time.Duration
+	taken     atomic.Bool
+}
+
+// Error implements error.
+func (e *refused) Error() string { return fmt.Sprintf("the public registry answered %d", e.status) }
+
+// relay turns a refusal into what one caller gets; other errors pass.
+func (g *Gate) relay(r ArtifactRequest, err error) error {
+	e, ok := errors.AsType[*refused](err)
+	if !ok {
+		return err
+	}
+	if e.throttled && !e.taken.CompareAndSwap(false, true) {
+		return paused(e.wait)
+	}
+	reason := "status"
+	if e.throttled {
+		reason = "throttled"
+	}
+	g.Metrics.RelayAnomaly(g.Ecosystem.Name, string(r.kind()), reason)
+	return &relayed{e}
+}
+
+// relayed is a refusal on its way to the caller that it is handed to.
+type relayed struct{ *refused }
+
+func (e *relayed) artifact() *Artifact {
+	body := io.Reader(bytes.NewReader(e.body))
+	if e.cut {
+		body = io.MultiReader(body, brokenReader{})
+	}
+	return &Artifact{Status: e.status, Header: e.header, Relayed: true, Throttled: e.throttled, Body: io.NopCloser(body)}
+}
+
+type brokenReader struct{}
+
+func (brokenReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+// storeName is the name under which a file is kept: its strongest digest. Only digests that nobody can forge are names.
+func storeName(digests []registry.Digest) (name string, d registry.Digest, ok bool) {
+	for _, d := range digests {
+		if strength(d.Algorithm) >= SHA256 && newHash(d.Algorithm).Size() == len(d.Sum) {
+			return d.Algorithm + "-" + hex.EncodeToString(d.Sum), d, true
+		}
+	}
+	return "", registry.Digest{}, false
+}
+
+// storedFile serves a public file from the store, or through it: fetched once for everybody who waits, verified before it is kept, and
+// read while it grows (R88). A kept file needs no request, so a cooldown does not concern it.
+func (g *Gate) storedFile(ctx context.Context, r ArtifactRequest, p place, name string, digest registry.Digest) (*Artifact, error) {
+	header := http.Header{}
+	header.Set("Content-Type", "application/octet-stream")
+	header.Set("Cache-Control", "private, no-transform")
+	header.Set("Etag", `"`+name+`"`)
+	if r.Method == http.MethodHead {
+		file, size, ok := g.Store.Open(name)
+		if !ok {
+			resp, err := g.askFile(ctx, r, p)
+			if err != nil {
+				return nil, g.relay(r, err)
+			}
+			return g.publicFile(r, resp, p)
+		}
+		_ = file.Close()
+		header.Set("Content-Length", strconv.FormatInt(size, 10))
+		return &Artifact{Status: http.StatusOK, Header: header, Body: http.NoBody}, nil
+	}
+	body, size, err := g.Store.Fetch(ctx, name, func(ctx context.Context) (*cache.Body, error) {
+		resp, err := g.askFile(ctx, r, p)
+		if err != nil {
+			return nil, err
+		}
+		h := newHash(digest.Algorithm)
+		return &cache.Body{
+			ReadCloser: limitedBody{io.TeeReader(resp.Body, h), resp.Body}, Size: resp.ContentLength,
+			Check: func() error { return matchDigest(h, digest.Sum) },
+		}, nil
+	})
+	if err != nil {
+		return nil, g.relay(r, err)
+	}
+	if size >= 0 {
+		header.Set("Content-Length", strconv.FormatInt(size, 10))
+	}
+	a := &Artifact{Status: http.StatusOK, Header: header, Body: body}
+	if _, kept := body.(*os.File); kept {
+		return a, nil
+	}
+	return committed(a, r.Method)
+}
+
+// publicFile is a public file on its way to a client, hashed as it passes. A companion is text that an upstream may pack although it was
+// not asked to; it is small, so it is unpacked and checked before anything is sent.
+func (g *Gate) publicFile(r ArtifactRequest, resp *upstream.Response, p place) (*Artifact, error) {
+	a := &Artifact{Status: resp.StatusCode, Header: artifactHeader(resp.Response), Body: resp.Body}
+	if r.Method != http.MethodGet {
+		return a, nil
+	}
+	if r.Companion {
+		body, err := upstream.ReadBody(resp.Response, maxCompanion)
+		_ = resp.Body.Close()
+		if err != nil {
+			return nil, fromPublic(err)
+		}
+		a.Body = io.NopCloser(bytes.NewReader(body))
+		a.Header.Set("Content-Length", strconv.Itoa(len(body)))
+	}
+	a.Body = verify(a.Body, p.digests)
+	return committed(a, r.Method)
+}

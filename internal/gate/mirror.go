@@ -1,0 +1,125 @@
+package gate
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/ecluse-gate/ecluse/internal/registry"
+	"github.com/ecluse-gate/ecluse/internal/upstream"
+)
+
+// Copy is a public file on its way into the mirror, admitted as it would be for a client. The caller closes Body.
+type Copy struct {
+	// Version holds the facts that the rules admitted; Artifacts[0] is the file with the digests that the body must have.
+	Version registry.Version
+	// Manifest is the version's object as the listing has it, its links below the base that was asked for; nil where the protocol has none.
+	Manifest []byte
+	// Size is the length that the upstream announces, or -1.
+	Size int64
+	// Body is the file. It ends with a *Mismatch when it is not the one that the listing names.
+	Body io.ReadCloser
+}
+
+// Mismatch says that a file is not the one that the listing names. Asking again would not help.
+type Mismatch struct{ File string }
+
+// Error implements error.
+func (e *Mismatch) Error() string {
+	return e.File + " is not the file that the listing names: its digest differs"
+}
+
+// Refused says that the public upstream answered a file with a status that will not change by asking again (C50).
+type Refused struct{ Status int }
+
+// Error implements error.
+func (e *Refused) Error() string {
+	return fmt.Sprintf("the public registry answered %d to the file", e.Status)
+}
+
+// Fetch is the public part of Artifact for the mirror: the same admission over the same facts, the same cooled client, and a body that is
+// checked against the digest of the listing that admitted it. First-party names are not found, whoever asks. Base is the mirror's
+// address, below which the manifest's links are put. Beside the errors of Artifact it gives *Mismatch, in Body, and *Refused; a throttled
+// answer is an *Unavailable with the cooldown that it started (R58).
+func (g *Gate) Fetch(ctx context.Context, name, file, base string) (*Copy, error) {
+	key, ok := g.Ecosystem.KeyOfFile(name, file)
+	if !ok || g.firstParty(name) {
+		return nil, &NotFound{What: file}
+	}
+	got, err := g.publicDocument(ctx, name, g.TTL)
+	if err != nil {
+		return nil, err
+	}
+	if got.entry == nil {
+		return nil, &NotFound{What: name}
+	}
+	i := got.entry.doc.Lookup(key)
+	if i < 0 {
+		return nil, &NotFound{What: file}
+	}
+	out := &Copy{Version: got.entry.doc.Versions()[i]}
+	if err := g.admitVersion(time.Now(), name, out.Version); err != nil {
+		return nil, err
+	}
+	if out.Manifest, err = g.manifest(name, base, got.entry.doc, i); err != nil {
+		return nil, err
+	}
+	return out, g.open(ctx, ArtifactRequest{Method: http.MethodGet, Name: name, File: file}, out)
+}
+
+func (g *Gate) manifest(name, base string, doc registry.Document, i int) ([]byte, error) {
+	if g.Ecosystem.RenderVersion == nil {
+		return nil, nil
+	}
+	keep := make([]bool, len(doc.Versions()))
+	keep[i] = true
+	view := registry.View{Package: g.pkg(name), Base: base, Parts: []registry.Part{{Document: doc, Keep: keep}}}
+	r, ok, err := g.Ecosystem.RenderVersion(view, doc.Versions()[i].Version)
+	if err == nil && !ok {
+		err = &NotFound{What: name + "@" + doc.Versions()[i].Version}
+	}
+	return r.Body, err
+}
+
+// open asks for the file and fills in the copy.
+func (g *Gate) open(ctx context.Context, r ArtifactRequest, out *Copy) error {
+	p, err := g.locate(r, out.Version)
+	if err != nil {
+		return err
+	}
+	resp, err := p.upstream.Do(ctx, upstream.Request{Method: r.Method, URL: p.url, Kind: r.kind()})
+	if err != nil {
+		return fromPublic(err)
+	}
+	if resp.StatusCode == http.StatusOK {
+		out.Size, out.Body = resp.ContentLength, mismatching{verify(resp.Body, p.digests), r.File}
+		return nil
+	}
+	defer resp.Body.Close()
+	switch s := resp.StatusCode; {
+	case resp.Throttled:
+		return &Unavailable{Wait: resp.Wait, Cooldown: true, Forwarded: true, Reason: "the public registry asked for a pause"}
+	case s == http.StatusNotFound || s == http.StatusGone:
+		return &NotFound{What: r.File}
+	case s == http.StatusRequestTimeout || s >= 500:
+		return &Unavailable{Wait: transientWait, Reason: fmt.Sprintf("the public registry answered %d to the file", s)}
+	default:
+		return &Refused{Status: s}
+	}
+}
+
+// mismatching tells a wrong file apart from a broken connection.
+type mismatching struct {
+	io.ReadCloser
+	file string
+}
+
+func (m mismatching) Read(p []byte) (int, error) {
+	n, err := m.ReadCloser.Read(p)
+	if is[*BadUpstream](err) {
+		err = &Mismatch{File: m.file}
+	}
+	return n, err
+}
