@@ -18,7 +18,7 @@ func Files(dir string, l *Layout) (map[string][]byte, *Record, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	defer d.Close()
+	defer func() { _ = d.Close() }()
 	if err := d.Lock(true); err != nil {
 		return nil, nil, err
 	}

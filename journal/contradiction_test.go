@@ -3,6 +3,7 @@ package journal_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -69,9 +70,7 @@ func (b *book) event(n int) string {
 
 func (b *book) copy(from, to string) map[string]any {
 	c := map[string]any{}
-	for k, v := range b.payloads[from] {
-		c[k] = v
-	}
+	maps.Copy(c, b.payloads[from])
 	b.payloads[to] = c
 	return c
 }

@@ -205,52 +205,46 @@ func (b Backoff) timingFault() (field, why string) {
 // kindFault checks pair and timing against each other; blank says that there must be no end.
 func (b Backoff) kindFault(blank bool) (field, why string) {
 	m, t := b.Metadata, b.Timing
-	date := false
-	var delay *int64
+	least, most := int64(0), int64(0)
 	switch m.Kind {
 	case "seconds":
-		if m.Value < 0 || m.Value > 30 {
-			return "metadata.value", "must be 0 to 30"
-		}
-		delay = &m.Value
+		most = 30
 	case "date", "date-rfc850":
-		date = true
-		if m.Value < firstSecond || m.Value > lastSecond {
-			return "metadata.value", "is outside the years 1 to 9999"
-		}
+		least, most = firstSecond, lastSecond
 	case "missing", "invalid", "overlong":
-		if m.Value != 0 {
-			return "metadata.value", "must be 0"
-		}
 	default:
 		return "metadata.kind", "is not a known kind"
+	}
+	if m.Value < least || m.Value > most {
+		return "metadata.value", "is out of the range of its kind"
 	}
 	if blank {
 		return "", ""
 	}
-	wrong := "is not what kind and receipt give"
-	switch {
-	case date:
+	delay := int64(1) // of a missing or invalid field
+	named := m.Kind == "seconds"
+	switch m.Kind {
+	case "date", "date-rfc850":
 		if t.NotBeforeUTC == nil || *t.NotBeforeUTC != m.Value || t.ServerDelaySeconds != nil {
-			return "timing", wrong
+			return "timing", "is not what the date gives"
 		}
 		return "", ""
-	case m.Kind == "overlong":
+	case "seconds":
+		delay = m.Value
+	case "overlong":
 		if t.NotBeforeUTC == nil && t.ServerDelaySeconds == nil {
 			return "", ""
 		}
-		if delay = t.ServerDelaySeconds; delay == nil || *delay <= 30 {
+		if t.ServerDelaySeconds == nil || *t.ServerDelaySeconds <= 30 {
 			return "timing.server_delay_seconds", "must be more than 30"
 		}
-	case m.Kind != "seconds":
-		one := int64(1)
-		delay = &one
+		delay, named = *t.ServerDelaySeconds, true
 	}
-	if m.Kind == "seconds" && (t.ServerDelaySeconds == nil || *t.ServerDelaySeconds != m.Value) && t.NotBeforeUTC != nil ||
-		(m.Kind == "missing" || m.Kind == "invalid") && t.ServerDelaySeconds != nil {
-		return "timing.server_delay_seconds", wrong
+	if unknown := named && t.NotBeforeUTC == nil; !unknown && (t.ServerDelaySeconds != nil) != named ||
+		t.ServerDelaySeconds != nil && *t.ServerDelaySeconds != delay {
+		return "timing.server_delay_seconds", "is not what the kind gives"
 	}
-	return ends(*t.ReceivedAtUTC, *delay, t.NotBeforeUTC)
+	return ends(*t.ReceivedAtUTC, delay, t.NotBeforeUTC)
 }
 
 // ends checks an end that is a receipt plus a delay. The receipt was rounded down and the end up, so the end may lie one second further
