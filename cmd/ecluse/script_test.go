@@ -1,30 +1,50 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/ecluse-gate/ecluse/internal/durable/durabletest"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"ecluse": func() { os.Exit(mainCode()) }})
+	testscript.Main(m, map[string]func(){
+		"ecluse": func() { os.Exit(mainCode()) },
+		// The same on one thread, so that a tracer can count the system calls of the work itself.
+		"ecluse-one-thread": func() { runtime.LockOSThread(); os.Exit(mainCode()) },
+	})
 }
 
 // TestScript runs the real command as its user does. The scripts stand in testdata/script; UPDATE_SCRIPTS=1 rewrites
 // what they compare with.
 func TestScript(t *testing.T) {
+	root, err := durabletest.Root() // journals refuse folders below world-writable ones
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(root) })
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
+		WorkdirRoot:         root,
 		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
 		Setup: func(env *testscript.Env) error {
 			path, err := exec.LookPath("ecluse")
 			env.Setenv("ECLUSE", path) // for scripts that change PATH
-			return err
+			env.Values[stageKey{}] = &stage{}
+			docs, docsErr := filepath.Abs("../../docs")
+			env.Setenv("DOCS", docs)
+			return errors.Join(err, docsErr)
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"code": exitsWith},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"code": exitsWith, "emulator": startEmulator, "script": setScript, "seen": seenRequests, "walk": extractWalk,
+		},
 	})
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -60,17 +61,33 @@ type envelopeDocument struct {
 
 // New wraps a *Plan or *Continuation as an envelope that nobody has approved yet.
 func New(content any) ([]byte, error) {
-	data, err := json.MarshalIndent(map[string]any{
+	data, err := encode(map[string]any{
 		"schema_version": "1.0", "plan": content, "approval": Approval{Fingerprint: Digest(content)},
-	}, "", "  ")
+	})
 	if err != nil {
-		return nil, fmt.Errorf("print plan: %v", err)
+		return nil, err
 	}
 	// The run record wraps the envelope, so it must be readable with something around it.
 	if _, err := strict.Parse([]byte(`{"payload":{"document":` + string(data) + `}}`)); err != nil {
 		return nil, refuse(CodeRequest, "paths", "and metadata make a plan that is too large (%v): use fewer files or less metadata", err)
 	}
-	return append(data, '\n'), nil
+	return data, nil
+}
+
+// encode writes an envelope with its members in the order of their names, so that an approved one differs in one word.
+func encode(envelope map[string]any) ([]byte, error) {
+	data, err := json.Marshal(envelope)
+	if err != nil {
+		return nil, fmt.Errorf("print envelope: %v", err)
+	}
+	var ordered any
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	if err := d.Decode(&ordered); err != nil {
+		return nil, fmt.Errorf("print envelope: %v", err)
+	}
+	data, err = json.MarshalIndent(ordered, "", "  ")
+	return append(data, '\n'), err
 }
 
 // Parse reads an envelope, at most 1 MiB of it, and checks every field of it and the fingerprint. Whether it was approved is for the caller to ask.
@@ -249,9 +266,5 @@ func (e *Envelope) Digest() string { return e.Approval.Fingerprint }
 func (e *Envelope) Approve() ([]byte, error) {
 	approved := maps.Clone(e.Document)
 	approved["approval"] = Approval{Confirmed: true, Fingerprint: e.Approval.Fingerprint}
-	data, err := json.MarshalIndent(approved, "", "  ")
-	if err != nil {
-		return nil, fmt.Errorf("print approval: %v", err)
-	}
-	return append(data, '\n'), nil
+	return encode(approved)
 }

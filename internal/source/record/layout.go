@@ -37,9 +37,9 @@ func NewLayout() *journal.Layout {
 		Types: []journal.Type{
 			{Name: TypeRun},
 			{Name: TypeSourceAck, Required: true, Facts: sourceAckFacts},
-			{Name: TypeAttempt, Max: plan.MaxFiles, Facts: attemptFacts},
+			{Name: TypeAttempt, Max: plan.MaxFiles, Facts: func(e journal.Entry) (journal.Facts, error) { return b.attemptFacts(e, &Attempt{}) }},
 			{Name: TypeResult, Max: plan.MaxFiles, Facts: func(e journal.Entry) (journal.Facts, error) { return resultFacts(e, TypeAttempt) }},
-			{Name: TypeRetryAttempt, Max: plan.MaxFiles, Facts: retryFacts},
+			{Name: TypeRetryAttempt, Max: plan.MaxFiles, Facts: func(e journal.Entry) (journal.Facts, error) { return b.attemptFacts(e, &RetryAttempt{}) }},
 			{Name: TypeRetryResult, Max: plan.MaxFiles, Facts: func(e journal.Entry) (journal.Facts, error) { return resultFacts(e, TypeRetryAttempt) }},
 		},
 		Found: b.found,
@@ -139,14 +139,15 @@ func sourceAckFacts(e journal.Entry) (journal.Facts, error) {
 	return journal.Facts{Nonce: deref(ack.Nonce)}, nil
 }
 
-func attemptFacts(e journal.Entry) (journal.Facts, error) {
-	var a Attempt
-	return journal.Facts{Open: true}, e.Decode(&a)
-}
-
-func retryFacts(e journal.Entry) (journal.Facts, error) {
-	var a RetryAttempt
-	return journal.Facts{Open: true}, e.Decode(&a)
+// attemptFacts says where an attempt goes. The founding entry is always read before any other.
+func (b *book) attemptFacts(e journal.Entry, into any) (journal.Facts, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	facts := journal.Facts{Open: true}
+	if b.open != nil {
+		facts.URLDigest = journal.DigestBytes([]byte(b.open.UploadURL))
+	}
+	return facts, e.Decode(into)
 }
 
 func resultFacts(e journal.Entry, attempt string) (journal.Facts, error) {
