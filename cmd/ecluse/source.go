@@ -37,7 +37,7 @@ func newSource(sys *cli.System) *cobra.Command {
 // newSourceLater is a command that the contract has and this version does not.
 func newSourceLater(name, short string, sys *cli.System) *cobra.Command {
 	c := &cobra.Command{
-		Use: name, Short: short, Args: cobra.ArbitraryArgs, FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
+		Use: name, Short: short, Args: cobra.ArbitraryArgs,
 		RunE: func(*cobra.Command, []string) error {
 			return conclude(sys, source.Refused(name, "not-supported", "ecluse source "+name+" is not supported by this version"))
 		},
