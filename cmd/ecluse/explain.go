@@ -28,7 +28,7 @@ func newExplain(sys *cli.System) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		cfg.Artifacts.MaxBytes = 0 // no file is asked for
+		cfg.Artifacts.MaxBytes, cfg.Cache.DiskBytes = 0, 0 // it leaves the folder to a running gate
 		g, stop, err := build(c.Context(), sys, cfg)
 		if err != nil {
 			return err

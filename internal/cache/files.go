@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/ecluse-gate/ecluse/internal/durable"
 )
@@ -151,4 +152,47 @@ func (f *Files) fill(ctx context.Context, name string, g *growing, open func(con
 	}
 	f.known.Put(name, n, n)
 	return nil
+}
+
+// Put keeps what write writes under a name, in place of an older file.
+func (f *Files) Put(name string, write func(io.Writer) error) error {
+	spool, err := f.folder.Create()
+	if err != nil {
+		return err
+	}
+	counted := &counter{w: spool}
+	if err := write(counted); err != nil {
+		spool.Discard()
+		return err
+	}
+	f.known.Delete(name)
+	if err := spool.Commit(name); err != nil {
+		return err
+	}
+	f.known.Put(name, counted.n, counted.n)
+	return nil
+}
+
+type counter struct {
+	w io.Writer
+	n int64
+}
+
+func (c *counter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.n += int64(n)
+	return n, err
+}
+
+// Has reports whether a file is kept, without using it.
+func (f *Files) Has(name string) bool { return f.known.Has(name) }
+
+// Drop removes a kept file.
+func (f *Files) Drop(name string) { f.known.Delete(name) }
+
+// Touch sets the time of a kept file's last change, for owners that keep a time there.
+func (f *Files) Touch(name string, at time.Time) {
+	if f.known.Has(name) {
+		_ = f.folder.Touch(name, at) // a time that is too old is met with one question more
+	}
 }

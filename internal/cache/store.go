@@ -47,6 +47,14 @@ func (s *Store[K, V]) Get(key K) (value V, ok bool) {
 	return e.Value.(*item[K, V]).value, true
 }
 
+// Has reports whether a value is kept, without marking it as used.
+func (s *Store[K, V]) Has(key K) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ok := s.items[key]
+	return ok
+}
+
 // Put keeps a value, in place of an older one of the same key.
 func (s *Store[K, V]) Put(key K, value V, cost int64) {
 	s.mu.Lock()

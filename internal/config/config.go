@@ -96,9 +96,10 @@ const (
 
 // Cache bounds what is kept of public documents.
 type Cache struct {
-	TTL      time.Duration // how long a public document is served without asking again
-	MaxBytes ByteSize
-	MaxStale time.Duration // how much older a document may get while its upstream cools; 0 = never served stale
+	TTL       time.Duration // how long a public document is served without asking again
+	MaxBytes  ByteSize
+	DiskBytes ByteSize      // documents kept on disk, below the data folder, for the next start; 0 = none
+	MaxStale  time.Duration // how much older a document may get while its upstream cools; 0 = never served stale
 }
 
 // Artifacts bounds what is kept of public files.

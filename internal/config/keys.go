@@ -58,6 +58,7 @@ func keys() []key {
 		{path: "mounts.pypi.firstParty", into: func(c *Config) any { return &c.Mounts.PyPI.FirstParty }},
 		{path: "cache.ttl", def: "60s", into: func(c *Config) any { return &c.Cache.TTL }},
 		{path: "cache.maxBytes", def: "256MiB", into: func(c *Config) any { return &c.Cache.MaxBytes }},
+		{path: "cache.diskBytes", def: "1GiB", into: func(c *Config) any { return &c.Cache.DiskBytes }},
 		{path: "cache.maxStale", def: "1h", into: func(c *Config) any { return &c.Cache.MaxStale }},
 		{path: "artifacts.maxBytes", def: "10GiB", into: func(c *Config) any { return &c.Artifacts.MaxBytes }},
 		{path: "serve.maxInFlight", def: "0", into: func(c *Config) any { return &c.Serve.MaxInFlight }},

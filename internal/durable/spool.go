@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // Spools is a folder of large files that can be fetched again: each is written under a temporary name, committed whole, and removed to
@@ -55,6 +56,11 @@ func (s *Spools) Remove(name string) error {
 		return err
 	}
 	return nil
+}
+
+// Touch sets the time of a committed file's last change.
+func (s *Spools) Touch(name string, at time.Time) error {
+	return os.Chtimes(filepath.Join(s.path, name), at, at)
 }
 
 // Spool is one file that is being written. One goroutine writes; readers made with Reader may follow it.

@@ -101,7 +101,7 @@ func (g *Gate) artifact(ctx context.Context, r ArtifactRequest) (*Artifact, erro
 // listing, in this order (R47, C12, C44).
 func (g *Gate) version(ctx context.Context, name, entryKey string) (registry.Version, error) {
 	key, maxAge := versionKey{name, entryKey}, g.TTL
-	if kept, ok := g.documents.Get(name); ok && time.Since(kept.checked) < g.TTL {
+	if kept, ok := g.documents.Get(g.docKey(name)); ok && time.Since(kept.checked) < g.TTL {
 		if i := kept.doc.Lookup(entryKey); i >= 0 {
 			return g.selected(key, kept.doc.Versions()[i]), nil
 		}

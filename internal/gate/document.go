@@ -33,7 +33,11 @@ type fetched struct {
 // publicDocument gives the public document of a package: kept, fetched, or, while the authority cools, retained. Callers of the
 // same document share one read (R46). Its errors are those of fromPublic.
 func (g *Gate) publicDocument(ctx context.Context, name string, maxAge time.Duration) (fetched, error) {
-	kept, ok := g.documents.Get(name)
+	kept, ok := g.documents.Get(g.docKey(name))
+	if !ok {
+		kept = g.restore(ctx, name)
+		ok = kept != nil
+	}
 	if ok && time.Since(kept.checked) < maxAge {
 		return fetched{entry: kept}, nil
 	}
@@ -77,7 +81,7 @@ func (g *Gate) fetch(ctx context.Context, name string, kept *entry) (fetched, er
 	}
 	err = publicStatus(resp, name)
 	if is[*NotFound](err) {
-		g.documents.Delete(name)
+		g.documents.Delete(g.docKey(name))
 		return fetched{}, nil
 	}
 	return fetched{}, err
@@ -88,6 +92,7 @@ func (g *Gate) confirm(name string, kept *entry) fetched {
 	fresh := *kept
 	fresh.checked = time.Now()
 	g.keep(name, &fresh)
+	g.touch(name, fresh.checked)
 	return fetched{entry: &fresh}
 }
 
@@ -96,7 +101,8 @@ func (g *Gate) read(resp *upstream.Response, name string, kept *entry) (fetched,
 	if err != nil {
 		return fetched{}, fromPublic(err)
 	}
-	doc, err := g.Ecosystem.Scan(g.pkg(name), source(resp.Response, body))
+	src := source(resp.Response, body)
+	doc, err := g.Ecosystem.Scan(g.pkg(name), src)
 	if err != nil {
 		return fetched{}, fromPublic(err)
 	}
@@ -111,11 +117,12 @@ func (g *Gate) read(resp *upstream.Response, name string, kept *entry) (fetched,
 		g.Metrics.Dropped(g.Ecosystem.Name, n)
 	}
 	g.keep(name, e)
+	g.save(name, src, e)
 	return fetched{entry: e}, nil
 }
 
 func (g *Gate) keep(name string, e *entry) {
-	g.documents.Put(name, e, e.doc.Cost()+int64(len(name))+256+e.renderings.cost())
+	g.documents.Put(g.docKey(name), e, e.doc.Cost()+int64(len(name))+256+e.renderings.cost())
 }
 
 // source is an answer as an ecosystem reads it.

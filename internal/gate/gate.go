@@ -75,21 +75,43 @@ type Options struct {
 	MinPublic, MinTrusted Floor
 	// Store keeps verified public files; nil keeps none.
 	Store *cache.Files
+	// Documents holds what all mounts keep in memory, under one bound; see NewDocuments.
+	Documents *Documents
+	// Archive keeps public documents over restarts; nil keeps none.
+	Archive *Archive
 	// TTL is how long a public document is served without asking again; MaxStale how old it may be while its authority cools
-	// (R87; 0 is off); MaxBytes bounds the memory of documents and renderings.
+	// (R87; 0 is off).
 	TTL, MaxStale time.Duration
-	MaxBytes      int64
 	Metrics       *obs.Metrics
 	Logger        *slog.Logger
 }
+
+// Documents is the memory of all mounts: public documents and their renderings, the least recently used going first.
+type Documents struct {
+	store    *cache.Store[docKey, *entry]
+	versions int64
+}
+
+type docKey struct{ ecosystem, name string }
+
+// NewDocuments returns an empty memory that holds up to maxBytes.
+func NewDocuments(maxBytes int64) *Documents {
+	return &Documents{store: cache.NewStore[docKey, *entry](maxBytes), versions: max(maxBytes/32, 1<<20)}
+}
+
+// Size returns how many documents are kept and their cost in bytes, renderings included.
+func (d *Documents) Size() (n int, bytes int64) { return d.store.Size() }
+
+func (g *Gate) docKey(name string) docKey { return docKey{g.Ecosystem.Name, name} }
 
 // Gate is one mount. It is safe for concurrent use.
 type Gate struct {
 	Options
 	policy atomic.Pointer[policy.Set]
 
-	documents *cache.Store[string, *entry]
+	documents *cache.Store[docKey, *entry]
 	fetches   cache.Flight[string, fetched]
+	restores  cache.Flight[string, *entry]
 	versions  *cache.Store[versionKey, versionFacts]
 	projects  atomic.Pointer[index]
 	indexes   cache.Flight[string, *index]
@@ -110,8 +132,8 @@ func New(o Options) *Gate {
 	}
 	g := &Gate{
 		Options:   o,
-		documents: cache.NewStore[string, *entry](o.MaxBytes),
-		versions:  cache.NewStore[versionKey, versionFacts](max(o.MaxBytes/16, 1<<20)),
+		documents: o.Documents.store,
+		versions:  cache.NewStore[versionKey, versionFacts](o.Documents.versions),
 	}
 	g.policy.Store(o.Policy)
 	return g
@@ -119,9 +141,6 @@ func New(o Options) *Gate {
 
 // SetPolicy changes the rules for every request from now on; what is cached are documents, not verdicts.
 func (g *Gate) SetPolicy(p *policy.Set) { g.policy.Store(p) }
-
-// CacheSize returns how many public documents are kept and their cost in bytes, renderings included.
-func (g *Gate) CacheSize() (documents int, bytes int64) { return g.documents.Size() }
 
 func (g *Gate) pkg(name string) registry.Package {
 	return registry.Package{Ecosystem: g.Ecosystem.Name, Name: name}

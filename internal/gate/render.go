@@ -109,7 +109,7 @@ func (g *Gate) renderPublic(r ListingRequest, e *entry) (*Rendered, error) {
 		return nil, err
 	}
 	grow := func(n int64) {
-		g.documents.Grow(r.Name, n, func(other *entry) bool { return other.renderings == rs })
+		g.documents.Grow(g.docKey(r.Name), n, func(other *entry) bool { return other.renderings == rs })
 	}
 	if _, again := rs.forms[key]; rs.forms == nil || again || len(rs.forms) >= maxForms {
 		grow(-rs.memory)

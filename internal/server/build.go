@@ -37,6 +37,7 @@ func Build(o BuildOptions) (*Server, error) {
 		return nil, err
 	}
 	b := builder{BuildOptions: o, rules: rules, metrics: obs.NewMetrics(), table: cooldown.New(cooldown.Options{})}
+	b.memory = gate.NewDocuments(int64(o.Config.Cache.MaxBytes))
 	b.client = upstream.New(upstream.Options{
 		Table: b.table, Metrics: b.metrics, Logger: o.Logger, Tracer: o.Tracer, UserAgent: "ecluse/" + o.Version,
 		RootCAs: o.RootCAs, Hold: o.Config.Serve.Hold, Dial: o.Dial, Egress: egress(o.Config.Egress),
@@ -44,6 +45,11 @@ func Build(o BuildOptions) (*Server, error) {
 	if max := int64(o.Config.Artifacts.MaxBytes); max > 0 {
 		if b.store, err = cache.OpenFiles(filepath.Join(o.Config.DataDir, "artifacts"), max); err != nil {
 			return nil, fmt.Errorf("artifact store: %w; choose another folder with --data, or switch it off with artifacts.maxBytes: 0", err)
+		}
+	}
+	if max := int64(o.Config.Cache.DiskBytes); max > 0 {
+		if b.archive, err = gate.OpenArchive(filepath.Join(o.Config.DataDir, "documents"), max); err != nil {
+			return nil, fmt.Errorf("kept documents: %w; choose another folder with --data, or switch it off with cache.diskBytes: 0", err)
 		}
 	}
 	npm, err := b.npm(o.Config.Mounts.NPM)
@@ -55,14 +61,19 @@ func Build(o BuildOptions) (*Server, error) {
 		return nil, err
 	}
 	s := New(Options{
-		NPM: npm, PyPI: pypi, Table: b.table, Metrics: b.metrics, Logger: o.Logger, Tracer: o.Tracer,
+		NPM: npm, PyPI: pypi, Documents: b.memory, Table: b.table, Metrics: b.metrics, Logger: o.Logger, Tracer: o.Tracer,
 		HelpMessage: o.Config.Serve.HelpMessage, MaxInFlight: o.Config.Serve.MaxInFlight, Wait: o.Config.Serve.Wait, Tokens: o.Config.Auth.Tokens,
 		Version: o.Version,
 	})
 	if u := o.Config.PublicURL; u != nil {
 		s.opts.PublicURL = strings.TrimSuffix(u.String(), "/")
 	}
-	s.close = b.client.Close
+	s.close = func() {
+		b.client.Close()
+		if b.archive != nil {
+			b.archive.Close()
+		}
+	}
 	return s, nil
 }
 
@@ -92,6 +103,8 @@ type builder struct {
 	table   *cooldown.Table
 	client  *upstream.Client
 	store   *cache.Files // nil: files are not kept
+	memory  *gate.Documents
+	archive *gate.Archive // nil: documents are not kept over a start
 }
 
 func (b *builder) npm(m config.NPM) (*gate.Gate, error) {
@@ -140,10 +153,10 @@ func (b *builder) private(u *url.URL, s upstream.Spelling) (*upstream.Private, e
 	return b.client.Private(u, s)
 }
 
-// gate fills in what all mounts share. Each of the two mounts may use half of the memory.
+// gate fills in what all mounts share.
 func (b *builder) gate(o gate.Options) *gate.Gate {
 	c := b.Config.Cache
-	o.Policy, o.TTL, o.MaxStale, o.MaxBytes = b.rules, c.TTL, c.MaxStale, int64(c.MaxBytes)/2
+	o.Policy, o.TTL, o.MaxStale, o.Documents, o.Archive = b.rules, c.TTL, c.MaxStale, b.memory, b.archive
 	o.MinPublic, o.MinTrusted = gate.SHA256, gate.SHA256
 	o.Metrics, o.Logger, o.Store = b.metrics, b.Logger, b.store
 	return gate.New(o)
@@ -161,5 +174,5 @@ func egress(c config.Egress) upstream.Egress {
 
 func spelling(word string) upstream.Spelling { return upstream.Spelling(word == config.PathLiteral) }
 
-// Close drops idle connections to the upstreams.
+// Close ends what runs in the background and drops idle connections to the upstreams. No request may be at work.
 func (s *Server) Close() { s.close() }

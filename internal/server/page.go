@@ -13,13 +13,12 @@ var pageText string
 var page = template.Must(template.New("status").Parse(pageText)) //nolint:gochecknoglobals // parsed once, never changed
 
 func (s *Server) statusPage(w http.ResponseWriter, _ *http.Request) {
-	documents, bytes := s.opts.NPM.CacheSize()
-	moreDocuments, moreBytes := s.opts.PyPI.CacheSize()
+	documents, bytes := s.opts.Documents.Size()
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
 	_ = page.Execute(w, map[string]any{
-		"Version": s.opts.Version, "Authorities": s.authorities(), "Documents": documents + moreDocuments, "KiB": (bytes + moreBytes) >> 10,
+		"Version": s.opts.Version, "Authorities": s.authorities(), "Documents": documents, "KiB": bytes >> 10,
 	})
 }

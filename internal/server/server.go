@@ -24,12 +24,14 @@ import (
 
 // Options make a Server.
 type Options struct {
-	NPM     *gate.Gate
-	PyPI    *gate.Gate
-	Table   *cooldown.Table
-	Metrics *obs.Metrics
-	Logger  *slog.Logger
-	Tracer  trace.Tracer
+	NPM  *gate.Gate
+	PyPI *gate.Gate
+	// Documents is the memory of both, for the status page.
+	Documents *gate.Documents
+	Table     *cooldown.Table
+	Metrics   *obs.Metrics
+	Logger    *slog.Logger
+	Tracer    trace.Tracer
 	// PublicURL is where clients reach the gate, without a trailing slash; empty means the address that each client used.
 	PublicURL string
 	// HelpMessage is added to every refusal.

@@ -96,25 +96,31 @@ func newWorld(t *testing.T, yaml string) *world {
 	w.serve(ownHost+":80", w.pypiOwn.Index)
 	w.serve(publicHost+":80", w.public)
 	w.serve(privateHost+":80", w.private)
+	w.start(yaml)
+	w.client = &http.Client{
+		Transport:     &http.Transport{DialContext: w.network.Dial, DisableCompression: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return w
+}
+
+// start builds a gate and serves it.
+func (w *world) start(yaml string) {
+	w.t.Helper()
 	cfg := w.config(yaml)
 	logger, err := obs.NewLogger(w.log, "json", "info", false)
 	if err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
 	w.server, err = Build(BuildOptions{
 		Config: cfg, Logger: logger, Version: "test", Dial: w.network.Dial,
 		Tracer: sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(w.spans)).Tracer(obs.TracerName),
 	})
 	if err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
 	w.admin = w.server.Admin()
 	w.serve(gateHost+":80", w.server.Handler())
-	w.client = &http.Client{
-		Transport:     &http.Transport{DialContext: w.network.Dial, DisableCompression: true},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-	return w
 }
 
 // config reads a configuration as a start would. A first line that begins with "private" gives the npm mount a private upstream, one that
@@ -139,6 +145,9 @@ func (w *world) config(yaml string) *config.Config {
 	}
 	if !strings.Contains(rest, "artifacts:") { // most tests look at what goes out, which the store would spare
 		rest += "\nartifacts: {maxBytes: 0}"
+	}
+	if !strings.Contains(rest, "cache:") { // nor do they start twice
+		rest += "\ncache: {diskBytes: 0}"
 	}
 	text := fmt.Sprintf("dataDir: '"+w.dataDir+"'\nmounts: {npm: {%s}, pypi: {%s}}\negress: {allowHTTP: [%s]}\n%s", npm, pypi,
 		strings.Join([]string{publicHost, privateHost, indexHost, filesHost, ownHost}, ", "), rest)

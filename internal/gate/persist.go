@@ -1,0 +1,202 @@
+package gate
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/ecluse-gate/ecluse/internal/cache"
+	"github.com/ecluse-gate/ecluse/internal/obs"
+	"github.com/ecluse-gate/ecluse/internal/registry"
+)
+
+// Archive keeps public documents on disk, so that a start does not begin with an empty memory: not with a listing read for every
+// package, and not with nothing to serve while an authority cools. It is safe for concurrent use.
+type Archive struct {
+	files *cache.Files
+	queue chan saving
+	done  chan struct{}
+
+	mu     sync.RWMutex // guards closed, and the queue's closing
+	closed bool
+}
+
+type saving struct {
+	name string
+	head archived
+	body []byte
+}
+
+// archived is the first line of a kept document; its validators and its body are one file, so that they cannot part (C61).
+type archived struct {
+	Format      int       `json:"format"`
+	Ecosystem   string    `json:"ecosystem"`
+	Name        string    `json:"name"`
+	ETag        string    `json:"etag"`
+	ContentType string    `json:"content_type"`
+	URL         string    `json:"url"`
+	Fetched     time.Time `json:"fetched"`
+}
+
+const (
+	archiveFormat = 1
+	maxHeadLine   = 16 << 10
+	// archiveQueue bounds the documents that wait to be written; one more is not kept. The next read of it brings it again.
+	archiveQueue = 64
+)
+
+// OpenArchive opens the folder and starts its one writer; Close ends it.
+func OpenArchive(path string, maxBytes int64) (*Archive, error) {
+	files, err := cache.OpenFiles(path, maxBytes)
+	if err != nil {
+		return nil, err
+	}
+	a := &Archive{files: files, queue: make(chan saving, archiveQueue), done: make(chan struct{})}
+	go func() {
+		defer close(a.done)
+		for s := range a.queue {
+			if a.files.Put(s.name, s.write) == nil { // what cannot be kept is only read again
+				a.files.Touch(s.name, s.head.Fetched)
+			}
+		}
+	}()
+	return a, nil
+}
+
+// Close writes what waits and ends the writer. What is saved afterwards is dropped.
+func (a *Archive) Close() {
+	a.mu.Lock()
+	if !a.closed {
+		a.closed = true
+		close(a.queue)
+	}
+	a.mu.Unlock()
+	<-a.done
+}
+
+// offer hands a document to the writer, if it is not too busy.
+func (a *Archive) offer(s saving) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	if a.closed {
+		return
+	}
+	select {
+	case a.queue <- s:
+	default:
+	}
+}
+
+func (s saving) write(w io.Writer) error {
+	if err := json.NewEncoder(w).Encode(s.head); err != nil {
+		return err
+	}
+	_, err := w.Write(s.body)
+	return err
+}
+
+func archiveName(ecosystem, name string) string {
+	sum := sha256.Sum256([]byte(ecosystem + ":" + name))
+	return hex.EncodeToString(sum[:])
+}
+
+// save keeps a document for the next start.
+func (g *Gate) save(name string, src registry.Source, e *entry) {
+	if g.Archive == nil {
+		return
+	}
+	head := archived{
+		Format: archiveFormat, Ecosystem: g.Ecosystem.Name, Name: name, ETag: e.etag, ContentType: src.ContentType, Fetched: e.fetched,
+	}
+	if src.URL != nil {
+		head.URL = src.URL.String()
+	}
+	g.Archive.offer(saving{archiveName(g.Ecosystem.Name, name), head, src.Body})
+}
+
+// touch notes that an upstream has confirmed a kept document.
+func (g *Gate) touch(name string, at time.Time) {
+	if g.Archive != nil {
+		g.Archive.files.Touch(archiveName(g.Ecosystem.Name, name), at)
+	}
+}
+
+// restore reads a document that an earlier process kept, once for everybody who waits; nil when there is none of use. Its age goes on
+// from when an upstream last confirmed it.
+func (g *Gate) restore(ctx context.Context, name string) *entry {
+	if g.Archive == nil {
+		return nil
+	}
+	key := archiveName(g.Ecosystem.Name, name)
+	if !g.Archive.files.Has(key) {
+		return nil
+	}
+	e, err := g.restores.Do(ctx, key, func(context.Context) (*entry, error) {
+		if kept, ok := g.documents.Get(g.docKey(name)); ok {
+			return kept, nil
+		}
+		e, err := g.load(key, name)
+		if err != nil {
+			g.Archive.files.Drop(key)
+			return nil, err
+		}
+		g.keep(name, e)
+		return e, nil
+	})
+	if err != nil {
+		g.Logger.Warn("a kept document is of no use", obs.Ecosystem(g.Ecosystem.Name), obs.Package(name), obs.Err(err))
+		return nil
+	}
+	return e
+}
+
+func (g *Gate) load(key, name string) (*entry, error) {
+	file, size, ok := g.Archive.files.Open(key)
+	if !ok {
+		return nil, fmt.Errorf("it has gone")
+	}
+	defer file.Close()
+	if size > maxDocument+maxHeadLine {
+		return nil, fmt.Errorf("%w: %d bytes", registry.ErrTooLarge, size)
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	r := bufio.NewReaderSize(file, maxHeadLine)
+	line, err := r.ReadSlice('\n')
+	if err != nil {
+		return nil, fmt.Errorf("its head: %w", err)
+	}
+	var head archived
+	if err := json.Unmarshal(line, &head); err != nil {
+		return nil, fmt.Errorf("its head: %w", err)
+	}
+	if head.Format != archiveFormat || head.Ecosystem != g.Ecosystem.Name || head.Name != name {
+		return nil, fmt.Errorf("it is %s:%s in format %d", head.Ecosystem, head.Name, head.Format)
+	}
+	src := registry.Source{ContentType: head.ContentType}
+	if src.URL, err = url.Parse(head.URL); err != nil {
+		return nil, err
+	}
+	if src.Body, err = io.ReadAll(r); err != nil {
+		return nil, err
+	}
+	doc, err := g.Ecosystem.Scan(g.pkg(name), src)
+	if err != nil {
+		return nil, err
+	}
+	e := &entry{doc: doc, etag: head.ETag, fetched: head.Fetched, checked: info.ModTime(), renderings: &renderings{}}
+	if now := time.Now(); e.checked.After(now) { // a clock was set back
+		e.checked, e.fetched = time.Time{}, time.Time{}
+	}
+	e.elsewhere = g.unreachable(name, doc)
+	return e, nil
+}
