@@ -1,8 +1,6 @@
 package listing
 
-import (
-	"unicode/utf8"
-)
+import "unicode/utf8"
 
 // Scanner walks a JSON document (RFC 8259) once, front to back, and never backs up. The driver enters the objects and arrays it
 // cares about and skips the other values; both ways validate every byte: grammar, UTF-8, depth, and nothing after the document.
@@ -11,27 +9,32 @@ import (
 // tells. A Scanner is for one goroutine.
 type Scanner struct {
 	doc   string
-	pos   int
-	depth int
+	pos   int  // of the next value, key or separator
+	depth int  // of the containers that were entered
 	fresh bool // a container was just entered: no comma is due
-	key   Span
-	end   int
+	key   Span // of the key that was read last
+	end   int  // of the value that was consumed, or the container that was left, last
 	// slash is the position of the first backslash that is not before pos, or the length of the document; it may lag behind.
-	slash  int
-	quotes quotes
-	err    *Error
+	slash    int
+	controls bool // there are control characters in the document
+	err      *Error
 }
 
-// NewScanner starts on a document. It keeps doc, and strings it returns point into it: the caller must not change it any more. That the
-// document is valid UTF-8 is known only when [Scanner.End] says so.
+// NewScanner starts on a document. It keeps doc, and strings it returns point into it: the caller must not change it any more.
 func NewScanner(doc []byte) *Scanner {
 	s := &Scanner{doc: text(doc)}
 	if len(doc) > MaxBytes {
 		s.Limit(0, "document larger than 64 MiB")
 		return s
 	}
+	var beyond bool
+	if s.controls, beyond = survey(s.doc); beyond {
+		if i := invalidUTF8(s.doc); i >= 0 {
+			s.Fail(i, "invalid UTF-8")
+			return s
+		}
+	}
 	s.seekSlash(0)
-	s.quotes = quotes{base: -64}.refill(s.doc)
 	s.pos = space(s.doc, 0)
 	return s
 }
@@ -80,11 +83,6 @@ func (s *Scanner) refuse(e Error) {
 func (s *Scanner) End() error {
 	if s.err == nil && s.pos < len(s.doc) {
 		s.Fail(s.pos, "data after the document")
-	}
-	if s.err == nil && s.quotes.beyond != 0 {
-		if i := invalidUTF8(s.doc); i >= 0 {
-			s.Fail(i, "invalid UTF-8")
-		}
 	}
 	if s.err != nil {
 		return s.err
@@ -186,8 +184,12 @@ func (s *Scanner) next(end byte) bool {
 
 // Skip validates the next value and returns its span.
 func (s *Scanner) Skip() Span {
-	start := s.pos
-	end := s.value(start)
+	start, end := s.pos, 0
+	if s.Peek() == '"' {
+		end = s.string(start)
+	} else {
+		end = s.value(start)
+	}
 	if end < 0 {
 		return Span{}
 	}

@@ -3,7 +3,9 @@ package listing
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -252,7 +254,7 @@ func TestLoneSurrogates(t *testing.T) {
 
 // Hostile strings of escapes take time in proportion to their length, not to its square.
 func TestEscapesAreLinear(t *testing.T) {
-	text := `["` + strings.Repeat(`\"`, 8<<20) + `","` + strings.Repeat(`\\`, 8<<20) + `"]`
+	text := `["` + strings.Repeat(`\"`, 2<<20) + `","` + strings.Repeat(`\\`, 2<<20) + `"]`
 	if err := skip(text); err != nil { // hangs for hours otherwise
 		t.Fatal(err)
 	}
@@ -268,7 +270,7 @@ func TestErrorsStick(t *testing.T) {
 	if _, ok := s.Member(); ok || s.Object() || s.Array() || s.Element() || s.Peek() != 0 || !s.Skip().Empty() {
 		t.Error("a failed scanner goes on")
 	}
-	if _, ok := s.Text(); ok || s.End() != first {
+	if _, ok := s.Text(); ok || !errors.Is(s.End(), first) {
 		t.Errorf("the first error was %v, now it is %v", first, s.End())
 	}
 }
@@ -314,17 +316,9 @@ func hasRawMessage(v any) bool {
 	case json.RawMessage:
 		return true
 	case []any:
-		for _, e := range v {
-			if hasRawMessage(e) {
-				return true
-			}
-		}
+		return slices.ContainsFunc(v, hasRawMessage)
 	case map[string]any:
-		for _, e := range v {
-			if hasRawMessage(e) {
-				return true
-			}
-		}
+		return slices.ContainsFunc(slices.Collect(maps.Values(v)), hasRawMessage)
 	}
 	return false
 }

@@ -1,7 +1,6 @@
 package listing
 
 import (
-	"math/bits"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -11,51 +10,51 @@ import (
 // bit per level (set: object), so hostile nesting costs neither memory nor goroutine stack. It is the engine's hot path and therefore
 // one function that keeps its state in registers: most bytes of a listing are members of opaque objects.
 func (s *Scanner) value(i int) int {
-	doc, q, slash := s.doc, s.quotes, s.slash
+	doc, plain := s.doc, s.plain()
 	var objects uint64
 	depth, room := 0, MaxDepth-s.depth
+	key := false // a key is due
 	for {
-		// A value begins at i.
+		// A value or a key begins at i.
 		if i >= len(doc) {
 			return s.stop(i, "value expected, found the end")
 		}
-		switch c := doc[i]; c {
-		case '"':
-			if q.mask == 0 {
-				q = q.refill(doc)
-			}
-			if q.mask &= q.mask - 1; q.mask == 0 {
-				q = q.refill(doc)
-			}
+		switch c := doc[i]; {
+		case c == '"':
 			start := i
-			i = q.base + bits.TrailingZeros64(q.mask) + 1
-			q.mask &= q.mask - 1
-			if i > slash || q.control != 0 {
-				s.quotes = q
+			i += strings.IndexByte(doc[i+1:], '"') + 2
+			if i > plain || i < start+2 {
 				if i = s.stringSlow(start); i < 0 {
 					return -1
 				}
-				q, slash = s.quotes, s.slash
+				plain = s.plain()
 			}
-		case '{', '[':
+			if key {
+				i = space(doc, i)
+				if i >= len(doc) || doc[i] != ':' {
+					return s.stop(i, "colon expected")
+				}
+				i = space(doc, i+1)
+				key = false
+				continue
+			}
+		case key:
+			return s.stop(i, "object key expected")
+		case c == '{' || c == '[':
 			if depth == room {
 				s.Limit(i, "nested deeper than 64 levels")
 				return -1
 			}
 			depth++
 			objects <<= 1
+			key = c == '{'
+			if key {
+				objects |= 1
+			}
 			i = space(doc, i+1)
-			if c == '[' {
-				if i < len(doc) && doc[i] == ']' {
-					break
-				}
+			if i >= len(doc) || doc[i] != c+2 { // '}' is '{'+2 and ']' is '['+2
 				continue
 			}
-			objects |= 1
-			if i < len(doc) && doc[i] == '}' {
-				break
-			}
-			goto key
 		default:
 			if i = s.scalar(i); i < 0 {
 				return -1
@@ -64,7 +63,6 @@ func (s *Scanner) value(i int) int {
 		// A value has ended before i, or an empty container is about to.
 		for {
 			if depth == 0 {
-				s.quotes = q
 				return i
 			}
 			i = space(doc, i)
@@ -83,34 +81,7 @@ func (s *Scanner) value(i int) int {
 			objects >>= 1
 		}
 		i = space(doc, i)
-		if objects&1 == 0 {
-			continue
-		}
-	key:
-		if i >= len(doc) || doc[i] != '"' {
-			return s.stop(i, "object key expected")
-		}
-		if q.mask == 0 {
-			q = q.refill(doc)
-		}
-		if q.mask &= q.mask - 1; q.mask == 0 {
-			q = q.refill(doc)
-		}
-		start := i
-		i = q.base + bits.TrailingZeros64(q.mask) + 1
-		q.mask &= q.mask - 1
-		if i > slash || q.control != 0 {
-			s.quotes = q
-			if i = s.stringSlow(start); i < 0 {
-				return -1
-			}
-			q, slash = s.quotes, s.slash
-		}
-		i = space(doc, i)
-		if i >= len(doc) || doc[i] != ':' {
-			return s.stop(i, "colon expected")
-		}
-		i = space(doc, i+1)
+		key = objects&1 != 0
 	}
 }
 
@@ -119,83 +90,47 @@ func (s *Scanner) stop(i int, reason string) int {
 	return -1
 }
 
-// quotes are the positions of the quotes of one block of 64 bytes, from where the scanner is: bit n stands for byte base+n. An opening
-// quote and the closing one are taken out when their string is passed.
-type quotes struct {
-	base int
-	mask uint64
-	// control and beyond are not 0 once a control character and a byte beyond ASCII were seen in this block or an earlier one.
-	control, beyond uint64
-}
-
-// refill finds the quotes of the next block that has any. At the end of the document the base is its length and the mask is empty,
-// which makes every position computed from them lie outside.
-func (q quotes) refill(doc string) quotes {
-	for q.base += 64; q.base+64 <= len(doc); q.base += 64 {
-		block := doc[q.base : q.base+64]
-		a, b, c, d := load(block, 0), load(block, 8), load(block, 16), load(block, 24)
-		e, f, g, h := load(block, 32), load(block, 40), load(block, 48), load(block, 56)
-		q.mask = quoteBits(a) | quoteBits(b)<<8 | quoteBits(c)<<16 | quoteBits(d)<<24 |
-			quoteBits(e)<<32 | quoteBits(f)<<40 | quoteBits(g)<<48 | quoteBits(h)<<56
-		q.beyond |= (a | b | c | d | e | f | g | h) & highs
-		q.control |= ((a-ones*' ')&^a | (b-ones*' ')&^b | (c-ones*' ')&^c | (d-ones*' ')&^d |
-			(e-ones*' ')&^e | (f-ones*' ')&^f | (g-ones*' ')&^g | (h-ones*' ')&^h) & highs
-		if q.mask != 0 {
-			return q
-		}
+// plain is the position before which a string that ends needs no second look: up to the next backslash, if there are no control
+// characters in the document.
+func (s *Scanner) plain() int {
+	if s.controls {
+		return -1
 	}
-	q.mask = 0
-	for i := q.base; i < len(doc); i++ {
-		switch c := doc[i]; {
-		case c == '"':
-			q.mask |= 1 << (i - q.base)
-		case c < ' ':
-			q.control = 1
-		case c >= utf8.RuneSelf:
-			q.beyond = 1
-		}
-	}
-	if q.mask == 0 {
-		q.base = len(doc)
-	}
-	return q
-}
-
-// quoteBits has bit n set if byte n of x is a quote.
-func quoteBits(x uint64) uint64 {
-	x ^= ones * '"'
-	x = (highs - x&^highs) &^ x & highs      // the top bit of each byte that is zero
-	return x >> 7 * 0x0102040810204080 >> 56 // gathered into one byte
-}
-
-// at moves to the block of position i, with the quotes before i taken out.
-func (q quotes) at(doc string, i int) quotes {
-	if i < q.base || i >= q.base+64 || q.mask == 0 {
-		q.base = i&^63 - 64
-		q = q.refill(doc)
-	}
-	if q.base <= i && i < q.base+64 {
-		q.mask = q.mask >> (i - q.base) << (i - q.base)
-	}
-	return q
+	return s.slash
 }
 
 // string validates the string whose opening quote is at i and returns the position after the closing one, or -1 with the error set.
 func (s *Scanner) string(i int) int {
-	q := s.quotes
-	if q.mask == 0 {
-		q = q.refill(s.doc)
-	}
-	if q.mask &= q.mask - 1; q.mask == 0 {
-		q = q.refill(s.doc)
-	}
-	end := q.base + bits.TrailingZeros64(q.mask) + 1
-	q.mask &= q.mask - 1
-	s.quotes = q
-	if end > s.slash || q.control != 0 {
+	end := i + strings.IndexByte(s.doc[i+1:], '"') + 2
+	if end > s.slash || s.controls || end < i+2 {
 		return s.stringSlow(i)
 	}
 	return end
+}
+
+const (
+	ones  = 0x0101010101010101
+	highs = 0x8080808080808080
+)
+
+// printing has the top bit of each byte set that is no control character, that is, has one of its three upper bits set. The additions
+// do not carry from one byte into the next.
+func printing(x uint64) uint64 { return (x&(ones*0x60) + ones*0x60) | x }
+
+// survey reports whether the document has control characters (the line breaks of an indented one, mostly) and bytes beyond ASCII.
+func survey(d string) (controls, beyond bool) {
+	low, high := uint64(highs), uint64(0)
+	for ; len(d) >= 32; d = d[32:] {
+		a, b, c, e := load(d, 0), load(d, 8), load(d, 16), load(d, 24)
+		low &= printing(a) & printing(b) & printing(c) & printing(e)
+		high |= a | b | c | e
+	}
+	controls, beyond = low != highs, high&highs != 0
+	for i := range len(d) {
+		controls = controls || d[i] < ' '
+		beyond = beyond || d[i] >= utf8.RuneSelf
+	}
+	return controls, beyond
 }
 
 // stringSlow is string for everything unusual: a backslash in it, or control characters in the document up to here. It stays linear in hostile input because neither a quote nor a backslash that was
@@ -223,12 +158,11 @@ func (s *Scanner) stringSlow(start int) int {
 		}
 		i = s.slash + n
 	}
-	if s.quotes.control != 0 {
+	if s.controls {
 		if i := control(doc[start+1 : quote]); i >= 0 {
 			return s.stop(start+1+i, "control character in a string")
 		}
 	}
-	s.quotes = s.quotes.at(doc, quote+1)
 	return quote + 1
 }
 
@@ -245,7 +179,7 @@ func (s *Scanner) seekSlash(i int) {
 func control(d string) int {
 	i := 0
 	for ; i+8 <= len(d); i += 8 {
-		if x := load(d, i); (x-ones*' ')&^x&highs != 0 {
+		if printing(load(d, i))&highs != highs {
 			break
 		}
 	}
@@ -256,11 +190,6 @@ func control(d string) int {
 	}
 	return -1
 }
-
-const (
-	ones  = 0x0101010101010101
-	highs = 0x8080808080808080
-)
 
 // load reads eight bytes, the first one lowest. The compiler makes one load of it.
 func load(d string, i int) uint64 {

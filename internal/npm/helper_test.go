@@ -2,6 +2,7 @@ package npm
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -34,14 +35,7 @@ func all(string) bool { return true }
 
 // but accepts everything except the versions named.
 func but(versions ...string) func(string) bool {
-	return func(v string) bool {
-		for _, w := range versions {
-			if v == w {
-				return false
-			}
-		}
-		return true
-	}
+	return func(v string) bool { return !slices.Contains(versions, v) }
 }
 
 func rendered(t testing.TB, name, form string, parts ...registry.Part) registry.Rendering {

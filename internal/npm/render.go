@@ -130,6 +130,7 @@ func (w *view) value(s *listing.Splicer, kind topKind) {
 			s.Add(t.version)
 			s.Add(`"`)
 		}
+	case topOther, topName, topModified, topHidden: // never written anew
 	}
 	s.Add("}")
 }
