@@ -60,7 +60,7 @@ func TestDefaults(t *testing.T) {
 	if c.Mounts.NPM.Public.String() != "https://npm.example/" || c.Mounts.NPM.Private != nil || c.Mounts.NPM.PrivateFailure != config.Refuse {
 		t.Errorf("npm mount: %+v", c.Mounts.NPM)
 	}
-	if want := (config.Cache{TTL: time.Minute, MaxBytes: 256 << 20, MaxStale: time.Hour}); c.Cache != want {
+	if want := (config.Cache{TTL: time.Minute, MaxBytes: 256 << 20, DiskBytes: 1 << 30, MaxStale: time.Hour}); c.Cache != want {
 		t.Errorf("cache %+v, want %+v", c.Cache, want)
 	}
 	if want := (config.Serve{Wait: time.Second, Drain: 30 * time.Second}); c.Serve != want {
