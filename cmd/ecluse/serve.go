@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
@@ -80,6 +81,9 @@ func build(ctx context.Context, sys *cli.System, cfg *config.Config) (gate *serv
 	}, nil
 }
 
+// memoryShare is how much of a container's memory the Go runtime may use before it works harder to free some.
+const memoryShare = 0.9
+
 // serve runs the gate until ctx ends, and then lets the requests at work end. SIGHUP reads the configuration anew for the rules.
 func serve(ctx context.Context, sys *cli.System, cfg *config.Config, reload func(context.Context) (*config.Config, error)) error {
 	gate, stop, err := build(ctx, sys, cfg)
@@ -87,6 +91,9 @@ func serve(ctx context.Context, sys *cli.System, cfg *config.Config, reload func
 		return err
 	}
 	defer stop()
+	if limit, err := memlimit.Set(memlimit.WithRatio(memoryShare)); err == nil && limit > 0 { // else Go's own default holds
+		gate.Logger().Debug("memory limit", slog.Int64("bytes", limit))
+	}
 	faces, err := listen(ctx, sys, cfg, gate)
 	if err != nil {
 		return err
