@@ -88,7 +88,11 @@ func (s *scan) advertise(r *rawFile, all *companions, chosen int) {
 	r.core = all.fields[chosen].value
 	value := r.core.Of(s.doc.text)
 	if value[0] != 'f' {
-		r.companion = &registry.Companion{Digests: all.digests[chosen]}
+		if len(s.companions) == cap(s.companions) { // one allocation for many
+			s.companions = make([]registry.Companion, 0, 256)
+		}
+		s.companions = append(s.companions, registry.Companion{Digests: all.digests[chosen]})
+		r.companion = &s.companions[len(s.companions)-1]
 	}
 	for i := range all.fields {
 		// What is null or says something else follows.

@@ -24,7 +24,7 @@ type sums struct {
 // is not known here is left out, with any value.
 func (a *sums) add(algorithm, value string) bool {
 	for _, known := range &algorithms {
-		if !strings.EqualFold(known.name, algorithm) {
+		if known.name != algorithm && !strings.EqualFold(known.name, algorithm) {
 			continue
 		}
 		if len(value) != 2*known.size {

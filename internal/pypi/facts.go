@@ -16,7 +16,17 @@ func (s *scan) finish() {
 	versions := make([]string, len(s.raw))
 	kinds := make([]string, len(s.raw))
 	for i := range s.raw {
-		versions[i], kinds[i] = s.place(&s.raw[i])
+		r := &s.raw[i]
+		version, kind, ok := naming.VersionOfFile(s.doc.name, r.file) // C68
+		if r.bad = r.bad || !ok; r.bad {
+			continue
+		}
+		versions[i], kinds[i] = version, kind
+		if i > 0 && versions[i-1] == version { // files of a release come together, mostly
+			r.release = s.raw[i-1].release
+		} else {
+			r.release = s.releaseOf(version)
+		}
 	}
 	var names listing.Names
 	var at []int // the files that names has
@@ -66,30 +76,29 @@ func (s *scan) listReleases() {
 		if err := json.Unmarshal([]byte(quoted), &spelled); err != nil || spelled == "" || len(spelled) > naming.MaxVersion {
 			continue
 		}
-		s.release(naming.EqualKey(spelled), quoted)
+		if key := naming.EqualKey(spelled); !s.released(key) {
+			s.addRelease(key, quoted)
+		}
 	}
 }
 
-// release gives the number of a release.
-func (s *scan) release(key, quoted string) uint32 {
-	i, ok := s.releases[key]
-	if !ok {
-		i = uint32(len(s.doc.releases))
-		s.doc.releases = append(s.doc.releases, release{key, quoted})
-		s.releases[key] = i
-	}
-	return i
+func (s *scan) released(key string) bool {
+	_, ok := s.releases[key]
+	return ok
 }
 
-// place finds the release of a file by the file's name (C68).
-func (s *scan) place(r *rawFile) (version, kind string) {
-	version, kind, ok := naming.VersionOfFile(s.doc.name, r.file)
-	if !ok || r.bad {
-		r.bad = true
-		return "", ""
+func (s *scan) addRelease(key, quoted string) {
+	s.releases[key] = uint32(len(s.doc.releases))
+	s.doc.releases = append(s.doc.releases, release{key, quoted})
+}
+
+// releaseOf gives the number of the release with a version.
+func (s *scan) releaseOf(version string) uint32 {
+	key := naming.EqualKey(version)
+	if !s.released(key) {
+		s.addRelease(key, `"`+version+`"`)
 	}
-	r.release = s.release(naming.EqualKey(version), `"`+version+`"`)
-	return version, kind
+	return s.releases[key]
 }
 
 // facts builds what rules and the file route read, in a few large allocations.

@@ -17,7 +17,7 @@ func ScanIndex(src registry.Source) ([]string, error) {
 	if err != nil {
 		return nil, refuse("list of projects", err)
 	}
-	x := index{seen: map[string]struct{}{}}
+	var x index
 	if form == FormJSON {
 		err = x.json(src.Body)
 	} else {
@@ -31,8 +31,10 @@ func ScanIndex(src registry.Source) ([]string, error) {
 
 type index struct {
 	names []string
-	seen  map[string]struct{}
+	seen  listing.Names
 }
+
+func (x *index) name(i int) string { return x.names[i] }
 
 // add takes one name and reports false when there are too many.
 func (x *index) add(spelled string) bool {
@@ -40,13 +42,13 @@ func (x *index) add(spelled string) bool {
 	if err != nil {
 		return true
 	}
-	if _, again := x.seen[name]; again {
+	if x.seen.Lookup(name, x.name) >= 0 {
 		return true
 	}
 	if len(x.names) == maxProjects {
 		return false
 	}
-	x.seen[name] = struct{}{}
+	x.seen.Add(name, x.name)
 	x.names = append(x.names, name)
 	return true
 }

@@ -88,11 +88,12 @@ type scan struct {
 	base *url.URL // what relative links are read against; nil for none
 	doc  *document
 
-	raw      []rawFile
-	sums     sums
-	releases map[string]uint32 // raw spelling to index in doc.releases
-	listed   []string          // "versions", JSON with quotes
-	filed    bool              // "files" was there
+	raw        []rawFile
+	sums       sums
+	companions []registry.Companion
+	releases   map[string]uint32 // key to index in doc.releases
+	listed     []string          // "versions", JSON with quotes
+	filed      bool              // "files" was there
 }
 
 func (s *scan) document() {

@@ -43,9 +43,20 @@ func plainAddress(s string) bool {
 		return false
 	}
 	for i := range len(rest) {
-		if c := rest[i]; !alnum(c) && c != '/' && c != '-' && c != '_' && c != '.' {
+		if !addressBytes[rest[i]] {
 			return false
 		}
 	}
 	return true
+}
+
+// addressBytes are the bytes of plain addresses. A table, because digits and letters alternate in digests too quickly for branches.
+var addressBytes = bytesOf("/-_.")
+
+// bytesOf is the set of letters, digits and some other bytes.
+func bytesOf(others string) (set [256]bool) {
+	for c := range set {
+		set[c] = alnum(byte(c)) || strings.IndexByte(others, byte(c)) >= 0
+	}
+	return set
 }

@@ -157,9 +157,11 @@ func plain(file string) bool {
 		return false
 	}
 	for i := range len(file) {
-		if !alnum(file[i]) && strings.IndexByte("-_.+!~", file[i]) < 0 {
+		if !fileBytes[file[i]] {
 			return false
 		}
 	}
 	return true
 }
+
+var fileBytes = bytesOf("-_.+!~")

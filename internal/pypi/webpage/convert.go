@@ -89,16 +89,16 @@ func (p *page) json(name string) []byte {
 
 // resolve reads a link to a file: its absolute address, the file's name and what the fragment says of its digests.
 func (p *page) resolve(href string) (address, file, fragment string) {
-	address = naming.Absolute(p.base, strings.NewReplacer("\n", "", "\r", "", "\t", "").Replace(href))
-	if address == "" {
-		return "", "", ""
+	if strings.ContainsAny(href, "\n\r\t") { // line breaks and tabs within an address do not count
+		href = strings.NewReplacer("\n", "", "\r", "", "\t", "").Replace(href)
 	}
-	file, err := url.PathUnescape(lastSegment(address))
-	if err != nil {
-		return "", "", ""
-	}
-	if i := strings.IndexByte(href, '#'); i >= 0 {
-		fragment = href[i+1:]
+	href, fragment, _ = strings.Cut(href, "#")
+	address = naming.Absolute(p.base, href)
+	if file = lastSegment(address); strings.Contains(file, "%") {
+		var err error
+		if file, err = url.PathUnescape(file); err != nil {
+			return "", "", ""
+		}
 	}
 	return address, file, fragment
 }
@@ -121,22 +121,17 @@ func (p *page) file(w *writer, a *anchor, address, file, fragment string) {
 		}
 	}
 	w.raw("}")
-	if a.requires != nil {
-		w.optional("requires-python", *a.requires)
-	}
+	w.optional("requires-python", a.requires.text)
 	w.companion(a)
-	if a.signature != nil && (*a.signature == "true" || *a.signature == "false") {
-		w.raw(`,"gpg-sig":` + *a.signature)
+	if given := a.signature.text; given == "true" || given == "false" {
+		w.raw(`,"gpg-sig":` + given)
 	}
-	if a.provenance != nil {
-		w.optional("provenance", naming.Absolute(p.base, strings.TrimSpace(*a.provenance)))
+	if a.provenance.text != "" {
+		w.optional("provenance", naming.Absolute(p.base, strings.TrimSpace(a.provenance.text)))
 	}
-	if a.yanked != nil {
-		if *a.yanked == "" {
-			w.raw(`,"yanked":true`)
-		} else {
-			w.optional("yanked", *a.yanked)
-		}
+	w.optional("yanked", a.yanked.text)
+	if a.yanked.there && a.yanked.text == "" {
+		w.raw(`,"yanked":true`)
 	}
 	w.raw("}")
 }
@@ -195,15 +190,12 @@ func (w *writer) list(key string, values []string) {
 // the file itself.
 func (w *writer) companion(a *anchor) {
 	value := a.core
-	if value == nil {
+	if !value.there {
 		value = a.legacy
 	}
-	if value == nil {
-		return
-	}
-	algorithm, sum, ok := strings.Cut(*value, "=")
+	algorithm, sum, ok := strings.Cut(value.text, "=")
 	switch {
-	case *value == "true":
+	case value.text == "true":
 		w.raw(`,"core-metadata":true`)
 	case ok:
 		w.raw(`,"core-metadata":{`)

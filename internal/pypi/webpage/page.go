@@ -37,11 +37,17 @@ type page struct {
 	heading         bool // the next text is a title or a heading
 }
 
-// anchor is a link with the attributes that the specification knows. A nil attribute is missing.
+// anchor is a link with the attributes that the specification knows.
 type anchor struct {
 	href                                                  string
-	requires, yanked, core, legacy, signature, provenance *string
-	bad                                                   bool // an attribute is there twice, with two values
+	requires, yanked, core, legacy, signature, provenance value
+	bad                                                   bool // an attribute is no UTF-8
+}
+
+// value is that of an attribute, which may be there without one.
+type value struct {
+	there bool
+	text  string
 }
 
 // tokens hands the tokens of a page to a function: tags, texts and comments, and at the end html.ErrorToken. Unclosed tags, unquoted values
@@ -115,11 +121,11 @@ func (p *page) tag(z *html.Tokenizer) {
 // anchor reads the attributes of a link.
 func (p *page) anchor(z *html.Tokenizer, more bool) {
 	var a anchor
-	var href *string
+	var href value
 	for more {
-		var key, value []byte
-		key, value, more = z.TagAttr()
-		var into **string
+		var key, text []byte
+		key, text, more = z.TagAttr()
+		var into *value
 		switch string(key) {
 		case "href":
 			into = &href
@@ -138,12 +144,11 @@ func (p *page) anchor(z *html.Tokenizer, more bool) {
 		default:
 			continue
 		}
-		text := string(value)
-		a.bad = a.bad || !utf8.ValidString(text) || *into != nil && **into != text
-		*into = &text
+		a.bad = a.bad || !utf8.Valid(text)
+		*into = value{true, string(text)} // of an attribute given twice the tokenizer hands out the first one, as the standard has it
 	}
-	if href != nil {
-		a.href = strings.Trim(*href, " \t\r\n\f")
+	if href.there {
+		a.href = strings.Trim(href.text, " \t\r\n\f")
 		p.anchors = append(p.anchors, a)
 	}
 }

@@ -28,7 +28,11 @@ func Projects(body []byte, add func(name string) bool) error {
 			if string(key) != "href" {
 				continue
 			}
-			name, err := url.PathUnescape(lastSegment(string(bytes.TrimSuffix(bytes.TrimSpace(value), []byte("/")))))
+			path := bytes.TrimSpace(value)
+			if i := bytes.IndexAny(path, "?#"); i >= 0 {
+				path = path[:i]
+			}
+			name, err := url.PathUnescape(lastSegment(string(bytes.TrimSuffix(path, []byte("/")))))
 			if any = true; err == nil && !add(name) {
 				return &listing.Error{Reason: "too many projects", Limit: true}
 			}

@@ -1,0 +1,73 @@
+package pypi
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/ecluse-gate/ecluse/internal/registry"
+)
+
+func TestScanIndex(t *testing.T) {
+	want := []string{"foo", "a-b", "zope-interface"}
+	for name, src := range map[string]registry.Source{
+		"JSON": jsonSource(`{"meta":{"api-version":"1.4"},"projects":[{"_last-serial":1,"name":"Foo"},{"name":"a__b"},{"name":"foo"},{"name":7},7,{},` +
+			`{"name":"../x"},{"name":"\ud83d"},{"name":"zope.interface"}]}`),
+		"HTML": htmlSource(`<title>Simple index</title><a href="/simple/Foo/">Foo</a><a href=a__b/>x<a href="https://h.example/simple/foo">foo</a><a>none</a>` +
+			`<a href="../">up</a><a href="%zz/">bad</a><a href="zope%2Einterface/?x#y">z</a>`),
+	} {
+		got, err := ScanIndex(src)
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+	for name, src := range map[string]registry.Source{
+		"no projects":      jsonSource(`{"meta":{}}`),
+		"not a list":       jsonSource(`{"projects":{}}`),
+		"an array":         jsonSource(`[]`),
+		"truncated":        jsonSource(`{"projects":[{"name":"a"}`),
+		"sign in":          htmlSource(`<title>Sign in</title><form></form>`),
+		"neither":          {Body: []byte("x"), ContentType: "text/plain"},
+		"an error as JSON": jsonSource(`{"message":"down"}`),
+	} {
+		if got, err := ScanIndex(src); !errors.Is(err, registry.ErrMalformed) || got != nil {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+}
+
+func TestRenderIndex(t *testing.T) {
+	want := []string{"a", "b-c"}
+	for form, contentType := range map[string]string{FormJSON: typeJSON, FormHTML: "text/html"} {
+		body := RenderIndex(want, form)
+		got, err := ScanIndex(registry.Source{Body: body, ContentType: contentType})
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %q, %v in %s", form, got, err, body)
+		}
+	}
+	if body := RenderIndex(nil, FormJSON); fmt.Sprint(decoded(t, body)["projects"]) != "[]" {
+		t.Errorf("%s", body)
+	}
+}
+
+// 800,000 projects are read; more than the bound are refused.
+func TestLargeIndex(t *testing.T) {
+	names := make([]string, 800_000)
+	for i := range names {
+		names[i] = fmt.Sprintf("project-%d", i)
+	}
+	for form, contentType := range map[string]string{FormJSON: typeJSON, FormHTML: "text/html"} {
+		if got, err := ScanIndex(registry.Source{Body: RenderIndex(names, form), ContentType: contentType}); err != nil || len(got) != len(names) {
+			t.Errorf("%s: %d, %v", form, len(got), err)
+		}
+	}
+	b := []byte(`{"projects":[`)
+	for i := range maxProjects + 1 {
+		b = append(strconv.AppendInt(append(b, `{"name":"`...), int64(i), 36), `"},`...)
+	}
+	if got, err := ScanIndex(jsonSource(string(b) + "0]}")); !errors.Is(err, registry.ErrTooLarge) || got != nil {
+		t.Errorf("%d, %v", len(got), err)
+	}
+}
