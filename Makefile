@@ -47,7 +47,7 @@ vuln: ## known vulnerabilities, if the database can be reached
 	GO='$(GO)' tools/vuln $(PACKAGES)
 
 test: setup ## every test once, shuffled, with the race detector; counts them
-	$(TOOL) gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg -- -shuffle=on -race -timeout 10m $(PACKAGES)
+	$(TOOL) gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg -- -shuffle=on -race -timeout 15m $(PACKAGES)
 
 bench: setup
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) $(PACKAGES)

@@ -21,7 +21,7 @@ import (
 )
 
 // patience bounds everything that another program must get done.
-const patience = 90 * time.Second
+const patience = 3 * time.Minute
 
 // tool returns the path of something that `make setup` installs below testtools/node_modules.
 func tool(t *testing.T, name string) string {
