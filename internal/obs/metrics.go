@@ -23,6 +23,8 @@ type Metrics struct {
 	anomalies      *prometheus.CounterVec
 	dropped        *prometheus.CounterVec
 	stale          *prometheus.CounterVec
+	mirrorJobs     *prometheus.CounterVec
+	mirrorLost     prometheus.Counter
 	duration       *prometheus.HistogramVec
 }
 
@@ -43,13 +45,17 @@ func NewMetrics() *Metrics {
 		anomalies:      counter("ecluse_relay_anomalies_total", "Artifact relays that did not succeed.", "ecosystem", "kind", "reason"),
 		dropped:        counter("ecluse_dropped_versions_total", "Listing entries that could not be used.", "ecosystem"),
 		stale:          counter("ecluse_stale_upstream_total", "Documents that were older than the kept one, by the upstream's own count.", "ecosystem"),
+		mirrorJobs:     counter("ecluse_mirror_jobs_total", "Runs of mirror jobs by how they ended.", "result"),
+		mirrorLost: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "ecluse_mirror_offers_lost_total", Help: "Files that clients took and no mirror job was made of, because the store of jobs was too slow or gone.",
+		}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "ecluse_http_request_duration_seconds", Help: "Time to answer, body included.",
 			Buckets: []float64{.001, .005, .01, .05, .1, .5, 1, 5, 30, 120},
 		}, []string{"route", "code"}),
 	}
 	m.registry.MustRegister(m.publicRequests, m.refusals, m.entries, m.decisions, m.denials, m.divergence, m.degraded,
-		m.anomalies, m.dropped, m.stale, m.duration, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+		m.anomalies, m.dropped, m.stale, m.mirrorJobs, m.mirrorLost, m.duration, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 
@@ -97,6 +103,12 @@ func (m *Metrics) Dropped(ecosystem string, n int) {
 
 // StaleUpstream counts one document that was older than the kept one (C22).
 func (m *Metrics) StaleUpstream(ecosystem string) { m.stale.WithLabelValues(ecosystem).Inc() }
+
+// MirrorJob counts one run of a mirror job: result published, present, dropped, failed or snoozed.
+func (m *Metrics) MirrorJob(result string) { m.mirrorJobs.WithLabelValues(result).Inc() }
+
+// MirrorLost counts one file that no mirror job was made of.
+func (m *Metrics) MirrorLost() { m.mirrorLost.Inc() }
 
 // Request observes one answered request.
 func (m *Metrics) Request(route string, code int, d time.Duration) {

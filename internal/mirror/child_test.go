@@ -1,0 +1,5 @@
+package mirror
+
+const childEnv = "ECLUSE_MIRROR_TEST_CHILD"
+
+func child() int { return 0 }
