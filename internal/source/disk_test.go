@@ -12,6 +12,7 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/durable"
 	"github.com/ecluse-gate/ecluse/internal/durable/durabletest"
 	"github.com/ecluse-gate/ecluse/internal/source"
+	"github.com/ecluse-gate/ecluse/internal/source/sourcetest"
 	"github.com/ecluse-gate/ecluse/journal"
 )
 
@@ -92,23 +93,23 @@ func oneDiskFailure(t *testing.T, w *world, n int, landed bool) {
 	if _, err := os.Stat(w.path("journal")); err != nil {
 		return // not even the folder was made
 	}
-	if status, code := next(t, w); says(status, code) != verdict(t, w.path("journal"), time.Now()) {
-		t.Errorf("the next run says %s %s, the crash table %s", status, code, verdict(t, w.path("journal"), time.Now()))
+	want := sourcetest.Verdict(t, w.path("journal"), time.Now())
+	if status, code := next(t, w, want); sourcetest.Says(status, code) != want {
+		t.Errorf("the next run says %s %s, the crash table %s", status, code, want)
 	}
 	notTwice(t, w)
 }
 
 // next resumes, and carries the continuation out if there is one. While anything is open nothing may be sent and no token asked for.
-func next(t *testing.T, w *world) (status, code string) {
-	want := verdict(t, w.path("journal"), time.Now())
+func next(t *testing.T, w *world, want string) (status, code string) {
 	envelope, out := w.resume()
-	if want != "go" {
+	if want != sourcetest.Go {
 		w.saw()
 		if w.tokens.Load() != 0 {
 			t.Error("a token was asked for")
 		}
 	}
-	if want == "waiting" {
+	if want == sourcetest.Waiting {
 		if out.Status != source.StatusWaiting {
 			t.Errorf("status %s", out.Status)
 		}

@@ -1,0 +1,297 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ecluse-gate/ecluse/internal/durable"
+	"github.com/ecluse-gate/ecluse/internal/durable/durabletest"
+	"github.com/ecluse-gate/ecluse/internal/emulator"
+	"github.com/ecluse-gate/ecluse/internal/search"
+	"github.com/ecluse-gate/ecluse/internal/source"
+	"github.com/ecluse-gate/ecluse/internal/source/review"
+	"github.com/ecluse-gate/ecluse/internal/source/sourcetest"
+	"github.com/ecluse-gate/ecluse/recovery"
+)
+
+// victim is a run of three files that meets a 429 on its first upload, in a process that gets killed.
+type victim struct {
+	t        *testing.T
+	dir      string
+	emulator *emulator.Emulator
+	server   *httptest.Server
+	approved string
+	tokens   int
+
+	mu     sync.Mutex // guards all below
+	child  *os.Process
+	killAt int    // the request at which the service kills the child, 0 for never
+	phase  string // arrived, performed or answered
+	seen   int
+}
+
+func newVictim(t *testing.T) *victim {
+	v := &victim{t: t, dir: durabletest.Dir(t)}
+	var err error
+	v.emulator, err = emulator.New(emulator.Options{})
+	must(t, err)
+	v.server = httptest.NewServer(http.HandlerFunc(v.serve))
+	t.Cleanup(v.server.Close)
+	must(t, os.Mkdir(filepath.Join(v.dir, "docs"), 0o700))
+	for _, name := range []string{"a.txt", "b.txt", "c.txt"} {
+		must(t, os.WriteFile(filepath.Join(v.dir, "docs", name), []byte("content of "+name), 0o600))
+	}
+	request := fmt.Sprintf(`{"schema_version":"1.0","kind":"file","endpoint":%q,"name":"manuals","owner":"team@x","local_root":%q,"paths":["a.txt","b.txt","c.txt"],
+		"service_tier":"basic","extraction_mode":"minimal","api_version":"2026-10-01"}`, v.server.URL, filepath.Join(v.dir, "docs"))
+	envelope, out := v.tool(time.Now()).Plan(t.Context(), []byte(request))
+	if envelope == nil {
+		t.Fatalf("plan: %+v", out)
+	}
+	v.approved = filepath.Join(v.dir, "approved.json")
+	must(t, os.WriteFile(v.approved, approve(t, envelope), 0o600))
+	rules, err := emulator.ParseScript(strings.NewReader(`[{"match":{"method":"POST","nth":1},"act":{"status":429,"headers":{"Retry-After":"0"}}}]`))
+	must(t, err)
+	must(t, v.emulator.SetScript(rules))
+	return v
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func approve(t *testing.T, envelope []byte) []byte {
+	t.Helper()
+	approved, out := source.Approve(envelope, func(string, string) error { return nil })
+	if approved == nil {
+		t.Fatalf("approve: %+v", out)
+	}
+	return approved
+}
+
+// tool is the tool in this process, at a time of its own that passes only while it sleeps.
+func (v *victim) tool(now time.Time) *source.Tool {
+	passed := time.Duration(0)
+	return source.New(source.Options{
+		Emulator: true,
+		Connect: func(service search.Service, recorder search.Recorder) (*search.Client, error) {
+			return search.New(search.Options{Service: service, Recorder: recorder, Tokens: v, Now: func() time.Time { return now.Add(passed) }})
+		},
+		Clock: recovery.Clock{
+			Now:     func() time.Time { return now.Add(passed) },
+			Elapsed: func() time.Duration { return passed },
+			Sleep:   func(_ context.Context, d time.Duration) error { passed += d; return nil },
+		},
+	})
+}
+
+// Token counts how often a token was asked for.
+func (v *victim) Token(context.Context, string) (search.Token, error) {
+	v.tokens++
+	return search.NewToken(emulator.Token, time.Time{}), nil
+}
+
+// serve hands a request to the emulator, and kills the child at its moment: when the request has arrived and nothing is done yet, when it has been
+// performed and nothing is answered yet, or when the answer is on its way.
+func (v *victim) serve(w http.ResponseWriter, r *http.Request) {
+	v.mu.Lock()
+	v.seen++
+	mine := v.child != nil && v.seen == v.killAt
+	child, phase := v.child, v.phase
+	v.mu.Unlock()
+	if mine && phase == "arrived" {
+		_ = child.Kill()
+		return
+	}
+	kept := httptest.NewRecorder()
+	v.emulator.ServeHTTP(kept, r)
+	if mine && phase == "performed" {
+		_ = child.Kill()
+		return
+	}
+	for name, values := range kept.Header() {
+		w.Header()[name] = values
+	}
+	w.WriteHeader(kept.Code)
+	_, _ = w.Write(kept.Body.Bytes())
+	if mine {
+		_ = http.NewResponseController(w).Flush()
+		_ = child.Kill()
+	}
+}
+
+// run runs the real command to its end, or to its death.
+func (v *victim) run(prefix ...string) {
+	v.t.Helper()
+	link := filepath.Join(v.dir, "ecluse-one-thread")
+	self, err := os.Executable()
+	must(v.t, err)
+	if err := os.Symlink(self, link); err != nil && !os.IsExist(err) {
+		v.t.Fatal(err)
+	}
+	args := append(prefix, link, "source", "apply", v.approved, "--emulator", "--progress", "none",
+		"--journal", v.path("journal"), "--receipts", v.path("receipts"))
+	cmd := exec.CommandContext(v.t.Context(), args[0], args[1:]...)
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
+	must(v.t, cmd.Start())
+	v.mu.Lock()
+	v.child, v.seen = cmd.Process, 0
+	v.mu.Unlock()
+	_ = cmd.Wait()
+	v.mu.Lock()
+	v.child = nil
+	v.mu.Unlock()
+	if strings.Contains(output.String(), "DATA RACE") || strings.Contains(output.String(), "panic") {
+		v.t.Errorf("%s", output.String())
+	}
+}
+
+func (v *victim) path(name string) string { return filepath.Join(v.dir, name) }
+
+// after is what must hold after any death: the next run says what the crash table says; while anything is open it sends nothing and asks for no token;
+// looking writes nothing; and when it may go on it finishes what was never attempted, without posting anything twice.
+func (v *victim) after() (verdict string) {
+	t := v.t
+	t.Helper()
+	if _, err := os.Stat(v.path("journal")); err != nil {
+		return "no journal"
+	}
+	for _, later := range []time.Duration{0, 10 * time.Minute} {
+		now := time.Now().Add(later)
+		want := sourcetest.Verdict(t, v.path("journal"), now)
+		v.looks(now, want)
+		sent := len(v.emulator.Requests())
+		v.tokens = 0
+		envelope, out := v.tool(now).Resume(t.Context(), v.path("journal"))
+		if said := sourcetest.Says(out.Status, out.Code); said != want {
+			t.Errorf("the next run says %s (%s %s), the crash table %s", said, out.Status, out.Code, want)
+		}
+		if want != sourcetest.Go && (len(v.emulator.Requests()) != sent || v.tokens != 0) {
+			t.Errorf("%s, and yet %d requests and %d tokens", want, len(v.emulator.Requests())-sent, v.tokens)
+		}
+		if later == 0 {
+			verdict = want
+		}
+		if want != sourcetest.Go || envelope == nil {
+			continue
+		}
+		attempted := sourcetest.Payloads(t, v.path("journal"))
+		done := v.tool(now).Apply(t.Context(), approve(t, envelope), source.Places{})
+		if done.FileBatch == nil || done.FileBatch.Counts.NotAttempted != 0 {
+			t.Errorf("the continuation: %s %s %+v", done.Status, done.Code, done.FileBatch)
+		}
+		for i := range 3 {
+			before, again := attempted[fmt.Sprintf("attempt-%04d.json", i)], attempted[fmt.Sprintf("retry-attempt-%04d.json", i)]
+			entries := sourcetest.Payloads(t, v.path("journal"))
+			if before != nil && again == nil && entries[fmt.Sprintf("retry-attempt-%04d.json", i)] != nil {
+				t.Errorf("file %d was attempted again by a later run", i)
+			}
+		}
+		break
+	}
+	v.once()
+	return verdict
+}
+
+// looks shows the journal: the same verdict, and not a byte changed.
+func (v *victim) looks(now time.Time, want string) {
+	v.t.Helper()
+	before := v.listing()
+	report, err := review.Show(v.path("journal"), now)
+	for range 100 { // a tracer may be gone a moment before the kernel has taken the dead run's lock away
+		if durable.CodeOf(err) != durable.CodeLocked {
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+		report, err = review.Show(v.path("journal"), now)
+	}
+	must(v.t, err)
+	if got := v.listing(); !slices.Equal(got, before) {
+		v.t.Errorf("show wrote: %v, then %v", before, got)
+	}
+	if want == sourcetest.Waiting || want == sourcetest.Unresolved {
+		if string(report.Backoff.State) != want {
+			v.t.Errorf("show says %s, the crash table %s", report.Backoff.State, want)
+		}
+	}
+}
+
+func (v *victim) listing() []string {
+	entries, err := os.ReadDir(v.path("journal"))
+	must(v.t, err)
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// once: no content was posted twice, but after a received 429.
+func (v *victim) once() {
+	v.t.Helper()
+	throttled, posted := map[string]bool{}, map[string]bool{}
+	puts := 0
+	for _, r := range v.emulator.Requests() {
+		switch {
+		case r.Method == http.MethodPut:
+			puts++
+		case r.Method == http.MethodPost && !r.BodyPartial:
+			if posted[r.BodySHA256] && !throttled[r.BodySHA256] {
+				v.t.Errorf("a file was posted twice")
+			}
+			posted[r.BodySHA256] = true
+			throttled[r.BodySHA256] = r.Answer != nil && r.Answer.Status == http.StatusTooManyRequests
+		}
+	}
+	if puts > 1 {
+		v.t.Errorf("the source was written %d times", puts)
+	}
+}
+
+// The service kills the run at every request: as it arrives, when it is done, and when it is answered. This is every place between two system calls
+// of the network.
+func TestKilledAtEveryRequest(t *testing.T) {
+	if testing.Short() {
+		t.Skip("many processes")
+	}
+	good := newVictim(t)
+	good.run()
+	if verdict := good.after(); verdict != sourcetest.Go {
+		t.Fatalf("the run by itself: %s", verdict)
+	}
+	const requests = 11 // GET PUT GET, GET files, POST 429, GET, GET files, POST, POST, POST, GET files
+	if good.seen < requests {
+		t.Fatalf("the run made %d requests", good.seen)
+	}
+	for _, phase := range []string{"arrived", "performed", "answered"} {
+		t.Run(phase, func(t *testing.T) {
+			t.Parallel()
+			for n := 1; n <= requests; n++ {
+				t.Run(fmt.Sprint(n), func(t *testing.T) {
+					v := newVictim(t)
+					v.killAt, v.phase = n, phase
+					v.run()
+					verdict := v.after()
+					t.Logf("killed when request %d had %s: %s", n, phase, verdict)
+					if phase != "answered" && n > 2 && verdict != sourcetest.Unresolved {
+						t.Errorf("a request was in flight, and the verdict is %s", verdict)
+					}
+				})
+			}
+		})
+	}
+}
