@@ -44,7 +44,7 @@ func damaged(t *testing.T, from string, damage func(dir string) error) string {
 	return got
 }
 
-func contents(t *testing.T, dir string) map[string][]byte {
+func contents(t testing.TB, dir string) map[string][]byte {
 	t.Helper()
 	list, err := os.ReadDir(dir)
 	if err != nil {
@@ -79,7 +79,7 @@ const (
 )
 
 // withMarker is a complete journal that was interrupted in another request, so that every kind of file is there.
-func withMarker(t *testing.T) string {
+func withMarker(t testing.TB) string {
 	t.Helper()
 	s := start(durabletest.Dir(t)+"/j", unsynced)
 	calls := script()

@@ -297,7 +297,7 @@ func prefixes(t *testing.T) []string {
 }
 
 // complete makes a whole journal in a new folder.
-func complete(t *testing.T) string {
+func complete(t testing.TB) string {
 	t.Helper()
 	s := start(durabletest.Dir(t)+"/j", unsynced)
 	if n, err := s.play(script()); err != nil {
