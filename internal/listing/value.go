@@ -267,23 +267,26 @@ func unescape(in string) (string, bool) {
 
 // scalar validates a literal or a number at i and returns its end, or -1 with the error set.
 func (s *Scanner) scalar(i int) int {
-	doc := s.doc
-	start := i
 	word := ""
-	switch doc[i] {
+	switch s.doc[i] {
 	case 't':
 		word = "true"
 	case 'f':
 		word = "false"
 	case 'n':
 		word = "null"
+	default:
+		return s.number(i)
 	}
-	if word != "" {
-		if !strings.HasPrefix(doc[i:], word) {
-			return s.stop(i, "invalid literal")
-		}
-		return i + len(word)
+	if !strings.HasPrefix(s.doc[i:], word) {
+		return s.stop(i, "invalid literal")
 	}
+	return i + len(word)
+}
+
+// number validates a number at i and returns its end, or -1 with the error set.
+func (s *Scanner) number(start int) int {
+	doc, i := s.doc, start
 	if doc[i] == '-' {
 		i++
 	}

@@ -1,8 +1,8 @@
 package npm
 
 import (
-	"reflect"
 	"time"
+	"unsafe"
 
 	"github.com/ecluse-gate/ecluse/internal/listing"
 	"github.com/ecluse-gate/ecluse/internal/registry"
@@ -90,31 +90,25 @@ func (d *document) Dropped() int { return d.dropped }
 
 // Cost implements [registry.Document]: the text, the index and the facts.
 func (d *document) Cost() int64 {
-	perVersion := reflect.TypeFor[registry.Version]().Size() + reflect.TypeFor[registry.Artifact]().Size() +
-		reflect.TypeFor[entry]().Size()
-	cost := int64(len(d.text)) + d.names.Cost() + int64(perVersion)*int64(len(d.versions)) + 8*int64(cap(d.runs)) +
-		64*int64(len(d.top)+2*len(d.tags)) + int64(reflect.TypeFor[document]().Size())
+	const perVersion = unsafe.Sizeof(registry.Version{}) + unsafe.Sizeof(registry.Artifact{}) + unsafe.Sizeof(entry{})
+	n := len(d.text) + int(perVersion)*len(d.versions) + 8*cap(d.runs) + 64*(len(d.top)+2*len(d.tags)) + int(unsafe.Sizeof(*d))
 	for i := range d.versions {
-		for _, a := range d.versions[i].Artifacts {
-			cost += int64(len(a.File))
-			for _, g := range a.Digests {
-				cost += int64(reflect.TypeFor[registry.Digest]().Size()) + int64(len(g.Sum))
-			}
+		a := &d.versions[i].Artifacts[0]
+		n += len(a.File)
+		for _, digest := range a.Digests {
+			n += int(unsafe.Sizeof(digest)) + len(digest.Sum)
 		}
 	}
-	return cost
+	return int64(n) + d.names.Cost()
 }
 
 // Tag returns the version that a dist-tag of the document points to, as the upstream gave it: whether that version is servable is
 // not looked at. See [ResolveTag] for what a view says.
 func Tag(doc registry.Document, name string) (version string, ok bool) {
-	d, isNPM := doc.(*document)
-	if !isNPM {
-		return "", false
+	if d, npm := doc.(*document); npm {
+		if i, found := d.tagIndex[name]; found {
+			return d.tags[i].version, true
+		}
 	}
-	i, ok := d.tagIndex[name]
-	if !ok {
-		return "", false
-	}
-	return d.tags[i].version, true
+	return "", false
 }

@@ -58,7 +58,6 @@ func (s *scan) drop() {
 // one would disagree about its age.
 func (s *scan) join() {
 	d, next := s.doc, 0 // times come in the order of the versions, mostly
-	var created, unpublished listing.Span
 	for _, t := range s.times {
 		i := next
 		if i >= len(d.versions) || d.versions[i].Version != t.name {
@@ -77,15 +76,8 @@ func (s *scan) join() {
 			if t.text {
 				d.changed = stamp{raw: d.text[t.start:t.span.End], at: t.at}
 			}
-		case "created":
-			created = t.span
-		case "unpublished":
-			unpublished = t.span
-		}
-	}
-	for _, stay := range []listing.Span{created, unpublished} {
-		if !stay.Empty() {
-			d.stamps = append(d.stamps, stay)
+		case "created", "unpublished":
+			d.stamps = append(d.stamps, t.span)
 		}
 	}
 }

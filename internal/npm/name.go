@@ -83,10 +83,7 @@ func validVersion(s string) bool {
 
 // base is the name without its scope.
 func base(name string) string {
-	if name != "" && name[0] == '@' {
-		return name[strings.IndexByte(name, '/')+1:]
-	}
-	return name
+	return name[strings.IndexByte(name, '/')+1:]
 }
 
 // FileName is the conventional name of a version's artifact, "name-1.0.0.tgz" without the scope.
@@ -103,24 +100,19 @@ func VersionOfFile(name, file string) (version string, ok bool) {
 }
 
 // ListingPath is the outbound path of a listing. The slash of a scoped name is encoded, as npm itself sends it.
-func ListingPath(name string) string {
-	if name != "" && name[0] == '@' {
-		scope, rest, _ := strings.Cut(name[1:], "/")
-		return "/@" + url.PathEscape(scope) + "%2f" + url.PathEscape(rest)
-	}
-	return "/" + url.PathEscape(name)
-}
+func ListingPath(name string) string { return "/" + escape(name, "%2f") }
 
 // ArtifactPath is the conventional outbound path of an artifact, with a literal slash in scoped names as in every "tarball" address.
-func ArtifactPath(name, file string) string {
-	return artifactDir(name) + url.PathEscape(file)
-}
+func ArtifactPath(name, file string) string { return artifactDir(name) + url.PathEscape(file) }
 
 // artifactDir is the path of a package's artifacts with the closing slash, "/@scope/name/-/".
-func artifactDir(name string) string {
-	if name != "" && name[0] == '@' {
-		scope, rest, _ := strings.Cut(name[1:], "/")
-		return "/@" + url.PathEscape(scope) + "/" + url.PathEscape(rest) + "/-/"
+func artifactDir(name string) string { return "/" + escape(name, "/") + "/-/" }
+
+// escape makes a name fit for a path, with the slash of a scoped name as given.
+func escape(name, slash string) string {
+	scope, rest, scoped := strings.Cut(name, "/")
+	if !scoped {
+		return url.PathEscape(name)
 	}
-	return "/" + url.PathEscape(name) + "/-/"
+	return url.PathEscape(scope) + slash + url.PathEscape(rest)
 }

@@ -48,28 +48,23 @@ func RenderVersion(doc registry.Document, i int, base string) ([]byte, error) {
 	}), nil
 }
 
-var (
-	errForeign = errors.New("not a document of npm.Scan")
-	errParts   = errors.New("a view without documents")
-)
+var errForeign = errors.New("not a document of npm.Scan")
 
-// links are the beginnings of the addresses of a package's artifacts, JSON-escaped.
-type links struct{ prefix string }
-
-func newLinks(mount, name string) links {
+// newLinks is what the addresses of a package's artifacts have before the version, as a JSON string without its end.
+func newLinks(mount, name string) string {
 	quoted, _ := json.Marshal(mount + artifactDir(name) + base(name) + "-") // strings cannot fail
-	return links{prefix: string(quoted[:len(quoted)-1])}
+	return string(quoted[:len(quoted)-1])
 }
 
 // copyVersion adds a piece of a version, which may hold its tarball's address, with that address replaced.
-func (d *document) copyVersion(s *listing.Splicer, piece listing.Span, i int, l links) {
+func (d *document) copyVersion(s *listing.Splicer, piece listing.Span, i int, links string) {
 	hole := d.entries[i].tarball
 	if hole.Start < piece.Start || hole.End > piece.End {
 		s.Add(piece.Of(d.text))
 		return
 	}
 	s.Add(d.text[piece.Start:hole.Start])
-	s.Add(l.prefix)
+	s.Add(links)
 	s.Add(d.versions[i].Version)
 	s.Add(`.tgz"`)
 	s.Add(d.text[hole.End:piece.End])
@@ -180,14 +175,14 @@ func (w *view) abbreviated(s *listing.Splicer) {
 }
 
 // abbreviate adds a version with the members of the abbreviated form only.
-func (d *document) abbreviate(s *listing.Splicer, i int, l links) {
+func (d *document) abbreviate(s *listing.Splicer, i int, links string) {
 	e := &d.entries[i]
 	s.Add(d.text[e.member.Start:e.value])
 	s.Add("{")
 	list := s.List()
 	for _, run := range d.runs[e.runs[0]:e.runs[1]] {
 		list.Item()
-		d.copyVersion(s, run, i, l)
+		d.copyVersion(s, run, i, links)
 	}
 	if d.versions[i].InstallScripts {
 		list.Item()

@@ -270,15 +270,13 @@ func (s *scan) field(r *reading, f field) {
 		}
 		s.Skip()
 	case fieldDeprecated:
-		if span := s.Skip(); !span.Empty() && deprecated(span.Of(s.doc.text)) {
+		if v := s.Skip().Of(s.doc.text); v != "" && v != `""` && v != "false" && v != "null" {
 			r.flags |= flagDeprecated
 		}
 	default:
 		s.Skip()
 	}
 }
-
-func deprecated(value string) bool { return value != `""` && value != "false" && value != "null" }
 
 func (s *scan) dist(r *reading) {
 	if !s.Object() {
@@ -387,4 +385,48 @@ func (s *scan) tags() {
 		s.doc.tagIndex[name] = len(s.doc.tags)
 		s.doc.tags = append(s.doc.tags, t)
 	}
+}
+
+// field classifies a member of a version's object.
+type field uint8
+
+const (
+	fieldName field = 1 << iota
+	fieldVersion
+	fieldDist
+	fieldScripts
+	fieldInstallScript
+	fieldDeprecated
+	fieldGyp
+	// fieldKeep marks the members of the abbreviated form.
+	fieldKeep
+	// fieldOnce are those that policy or identity depends on: given twice, the version is dropped.
+	fieldOnce = fieldName | fieldVersion | fieldDist | fieldScripts | fieldInstallScript | fieldGyp
+)
+
+// fieldOf knows the abbreviated form: the members that npm's package-metadata document lists for its "abbreviated version object",
+// and two more that installers read when they find them, bundledDependencies (the other spelling) and libc. hasInstallScript
+// belongs to it too, but is always written anew from the facts.
+func fieldOf(key string) field {
+	switch key {
+	case "name":
+		return fieldName | fieldKeep
+	case "version":
+		return fieldVersion | fieldKeep
+	case "dist":
+		return fieldDist | fieldKeep
+	case "deprecated":
+		return fieldDeprecated | fieldKeep
+	case "scripts":
+		return fieldScripts
+	case "hasInstallScript":
+		return fieldInstallScript
+	case "gypfile":
+		return fieldGyp
+	case "dependencies", "optionalDependencies", "devDependencies", "bundleDependencies", "bundledDependencies",
+		"peerDependencies", "peerDependenciesMeta", "acceptDependencies", "bin", "directories", "engines", "os", "cpu", "libc",
+		"funding", "_hasShrinkwrap":
+		return fieldKeep
+	}
+	return 0
 }

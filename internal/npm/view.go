@@ -1,8 +1,14 @@
 package npm
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
 
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
@@ -16,7 +22,7 @@ type view struct {
 	tags      []tag    // what "dist-tags" says
 	stamps    []string // members of "time" that are not versions
 	changed   stamp    // the latest of the parts'
-	links     links
+	links     string   // how the addresses of artifacts begin, see newLinks
 }
 
 // pick is a version that is served.
@@ -24,10 +30,9 @@ type pick struct{ part, i int32 }
 
 func newView(v registry.View) (*view, error) {
 	if len(v.Parts) == 0 {
-		return nil, errParts
+		return nil, errors.New("a view without documents")
 	}
 	w := &view{links: newLinks(v.Base, v.Package.Name)}
-	n := 0
 	for _, p := range v.Parts {
 		d, ok := p.Document.(*document)
 		if !ok {
@@ -37,20 +42,24 @@ func newView(v registry.View) (*view, error) {
 			return nil, fmt.Errorf("a view of %s with a document of %s", v.Package.Name, d.name)
 		}
 		w.parts, w.keep = append(w.parts, d), append(w.keep, p.Keep)
-		n += len(d.versions)
 	}
-	w.picks = make([]pick, 0, n)
 	for part, d := range w.parts {
+		w.picks = slices.Grow(w.picks, len(d.versions))
 		for i := range d.versions {
 			if !w.shadowed(part, i) && w.kept(part, i) {
 				w.picks = append(w.picks, pick{int32(part), int32(i)})
 			}
 		}
+		if len(w.stamps) == 0 {
+			for _, stay := range d.stamps {
+				w.stamps = append(w.stamps, stay.Of(d.text))
+			}
+		}
+		// A client that trusts modified ("nothing here is younger") must not be misled about the later parts' versions.
 		if d.changed.raw != "" && (w.changed.raw == "" || d.changed.at.After(w.changed.at)) {
 			w.changed = d.changed
 		}
 	}
-	w.resolveStamps()
 	w.resolveTags()
 	return w, nil
 }
@@ -98,19 +107,6 @@ func (w *view) find(version string) (part, i int, ok bool) {
 	return 0, 0, false
 }
 
-// resolveStamps takes created and its like from the first part that has them, and modified from the part that changed last: a
-// client that trusts it ("nothing here is younger than this") must not be misled about the later parts' versions.
-func (w *view) resolveStamps() {
-	for _, d := range w.parts {
-		for _, m := range d.stamps {
-			w.stamps = append(w.stamps, m.Of(d.text))
-		}
-		if len(d.stamps) > 0 {
-			break
-		}
-	}
-}
-
 // timed reports whether there is anything to say in "time".
 func (w *view) timed() bool {
 	return len(w.stamps) > 0 || slices.ContainsFunc(w.picks, func(p pick) bool {
@@ -133,11 +129,8 @@ func (w *view) resolveTags() {
 			}
 		}
 	}
-	if done["latest"] {
-		return
-	}
-	if version := w.fallback(); version != "" {
-		w.tags = append(w.tags, tag{key: `"latest"`, name: "latest", version: version})
+	if !done["latest"] && len(w.picks) > 0 {
+		w.tags = append(w.tags, tag{key: `"latest"`, name: "latest", version: w.fallback()})
 	}
 }
 
@@ -173,4 +166,106 @@ func ResolveTag(v registry.View, name string) (part, i int, ok bool) {
 		}
 	}
 	return 0, 0, false
+}
+
+// core is the numeric part of a version, cheap to read and to compare. The zero core stands for a spelling that is not semver and is
+// lower than every version.
+type core struct {
+	known               bool
+	major, minor, patch uint64
+	prerelease          bool
+}
+
+// readCore reads the numeric part of a version as strict semver has it. What follows the numbers is not validated.
+func readCore(version string) core {
+	release, _, _ := strings.Cut(version, "+")
+	numbers, _, prerelease := strings.Cut(release, "-")
+	major, rest, _ := strings.Cut(numbers, ".")
+	minor, patch, _ := strings.Cut(rest, ".")
+	c := core{prerelease: prerelease}
+	var valid [3]bool
+	c.major, valid[0] = number(major)
+	c.minor, valid[1] = number(minor)
+	c.patch, valid[2] = number(patch)
+	if valid != [3]bool{true, true, true} {
+		return core{}
+	}
+	c.known = true
+	return c
+}
+
+// number reads a number of a version: no leading zero, and no more than JavaScript can hold.
+func number(s string) (uint64, bool) {
+	n, err := strconv.ParseUint(s, 10, 53)
+	return n, err == nil && (len(s) == 1 || s[0] != '0')
+}
+
+// compare orders by the numbers only.
+func (c core) compare(d core) int {
+	if n := cmp.Compare(c.major, d.major); n != 0 {
+		return n
+	}
+	if n := cmp.Compare(c.minor, d.minor); n != 0 {
+		return n
+	}
+	return cmp.Compare(c.patch, d.patch)
+}
+
+// older reports whether version v, whose core is c, has lower precedence than w by semver, section 11.
+func older(v string, c core, w string, d core) bool {
+	if c.known != d.known {
+		return d.known
+	}
+	if n := c.compare(d); n != 0 || !c.known {
+		return n < 0
+	}
+	if c.prerelease != d.prerelease {
+		return c.prerelease
+	}
+	if !c.prerelease {
+		return false
+	}
+	a, errA := semver.StrictNewVersion(v)
+	b, errB := semver.StrictNewVersion(w)
+	if errA != nil || errB != nil {
+		return errB == nil
+	}
+	return a.LessThan(b)
+}
+
+// candidate is a version that "latest" may fall to. The zero candidate is none.
+type candidate struct {
+	version string
+	core    core
+	worth   int // comes before precedence
+}
+
+// The worth of a candidate: not newer than what the upstream calls latest comes first, then stable over prerelease, then live over
+// deprecated.
+const (
+	worthLive = 1 << iota
+	worthStable
+	worthNotNewer
+)
+
+func (c candidate) better(than candidate) bool {
+	if than.version == "" || c.worth != than.worth {
+		return than.version == "" || c.worth > than.worth
+	}
+	return older(than.version, than.core, c.version, c.core)
+}
+
+// candidate judges version i; ceiling is what the upstream calls latest, or empty.
+func (d *document) candidate(i int, ceiling string, ceilingCore core) candidate {
+	c := candidate{version: d.versions[i].Version, core: readCore(d.versions[i].Version)}
+	if !ceilingCore.known || !older(ceiling, ceilingCore, c.version, c.core) {
+		c.worth |= worthNotNewer
+	}
+	if c.core.known && !c.core.prerelease {
+		c.worth |= worthStable
+	}
+	if d.entries[i].flags&flagDeprecated == 0 {
+		c.worth |= worthLive
+	}
+	return c
 }
