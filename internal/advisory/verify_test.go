@@ -1,0 +1,207 @@
+package advisory
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ecluse-gate/ecluse/internal/registry"
+)
+
+// damage changes one database behind the store's back.
+func damage(t *testing.T, path string, statements ...string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", dsn(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, s := range statements {
+		if _, err := db.Exec(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// What is not as it was written is not used: the database before it is, and with none the data is not loaded.
+func TestDamagedDatabases(t *testing.T) {
+	for _, c := range []struct {
+		name, problem string
+		damage        func(t *testing.T, path string)
+	}{
+		{"another schema", "not an advisory database", func(t *testing.T, path string) { damage(t, path, "PRAGMA user_version = 2") }},
+		{"another application", "not an advisory database", func(t *testing.T, path string) { damage(t, path, "PRAGMA application_id = 1") }},
+		{"another ecosystem", `about "pypi"`, func(t *testing.T, path string) {
+			damage(t, path, "UPDATE meta SET value = 'pypi' WHERE key = 'ecosystem'")
+		}},
+		{"a row too few", "with other content", func(t *testing.T, path string) { damage(t, path, "DELETE FROM affected WHERE advisory = 1") }},
+		{"a record too few", "belongs to no record", func(t *testing.T, path string) { damage(t, path, "DELETE FROM advisory WHERE n = 1") }},
+		{"another extent", "with other content", func(t *testing.T, path string) {
+			damage(t, path, `UPDATE affected SET extent = '{"versions":["9.9.9"]}' WHERE advisory = 1`)
+		}},
+		{"another score", "with other content", func(t *testing.T, path string) { damage(t, path, `UPDATE advisory SET score = 0.1 WHERE n = 1`) }},
+		{"no malware any more", "with other content", func(t *testing.T, path string) { damage(t, path, `UPDATE advisory SET malware = 1 - malware`) }},
+		{"a field too few", "meta", func(t *testing.T, path string) { damage(t, path, `DELETE FROM meta WHERE key = 'records'`) }},
+		{"no table", "no such table", func(t *testing.T, path string) { damage(t, path, `DROP TABLE affected`) }},
+		{"half a file", "", func(t *testing.T, path string) {
+			st, err := os.Stat(path)
+			if err == nil {
+				err = os.Truncate(path, st.Size()/2)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"a flipped page", "", func(t *testing.T, path string) {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := len(data) / 2; i < len(data)/2+4096; i++ {
+				data[i] ^= 0x55
+			}
+			if err := os.WriteFile(path, data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"no database", "", func(t *testing.T, path string) {
+			if err := os.WriteFile(path, []byte(strings.Repeat("no database ", 1000)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			source := filepath.Join(t.TempDir(), "all.zip")
+			o := Options{Dir: t.TempDir(), Source: source, Ecosystems: []string{"npm"}}
+			store, err := Open(context.Background(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for n := range 2 {
+				if err := os.WriteFile(source, zipBytes(t, npmRecords(30+n)...), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				if err := store.Refresh(context.Background(), "npm"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c.damage(t, store.path("npm.db"))
+			again, err := Open(context.Background(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			status := again.Status()[0]
+			if status.Err == nil || !strings.Contains(status.Err.Error(), c.problem) || !strings.Contains(status.Err.Error(), "npm.db") {
+				t.Errorf("error %v, want %q", status.Err, c.problem)
+			}
+			if !status.Loaded || status.Records != 30 {
+				t.Errorf("the one before is not used: %+v", status)
+			}
+			c.damage(t, store.path("npm.previous.db"))
+			if again, err = Open(context.Background(), o); err != nil {
+				t.Fatal(err)
+			}
+			if status := again.Status()[0]; status.Loaded || status.Err == nil || again.Data().Loaded("npm") {
+				t.Errorf("loaded all the same: %+v", status)
+			}
+			if found, _ := again.Data().Lookup(registry.Package{Ecosystem: "npm", Name: "x"}, "1.0.0"); found != nil {
+				t.Errorf("found %v", found)
+			}
+			if err := again.Refresh(context.Background(), "npm"); err != nil || !again.Data().Loaded("npm") {
+				t.Errorf("the next look does not mend it: %v", err)
+			}
+		})
+	}
+}
+
+// What a compilation counts is told, and a record that is there twice affects what either of the two affects.
+func TestCounts(t *testing.T) {
+	records := append(npmRecords(200),
+		oneRecord("GHSA-twice", "x", `"versions":["7.0.0"]`), oneRecord("GHSA-twice", "x", `"versions":["8.0.0"]`), oneRecord("GHSA-twice", "x", `"versions":["8.0.0"]`),
+		`{"id":"W","withdrawn":"2020-01-01T00:00:00Z","affected":[{"package":{"ecosystem":"npm","name":"x"}}]}`,
+		`{"id":"E","affected":[{"package":{"ecosystem":"Go","name":"x"}}]}`, `broken`)
+	store, err := Open(context.Background(), Options{Dir: t.TempDir(), Source: zipOf(t, records...), Ecosystems: []string{"npm"}})
+	if err == nil {
+		err = store.Refresh(context.Background(), "npm")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := store.Status()[0].Info
+	if i.Records != 201 || i.Affected != 202 || i.Withdrawn != 1 || i.Elsewhere != 1 || i.Broken != 1 || i.Ecosystem != "npm" ||
+		!i.Modified.Equal(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)) || len(i.Digest) != 64 {
+		t.Errorf("%+v", i)
+	}
+	for _, version := range []string{"7.0.0", "8.0.0"} {
+		if got := say(t, store.Data(), "npm", "x", version); got != "GHSA-twice" {
+			t.Errorf("%s: %q", version, got)
+		}
+	}
+}
+
+// A process that is stopped while compiling leaves the data as it was, and nothing behind.
+func TestStoppedWhileCompiling(t *testing.T) {
+	dir := t.TempDir()
+	ctx, cancel := context.WithCancel(context.Background())
+	export := iter.Seq2[[]byte, error](func(yield func([]byte, error) bool) {
+		for i := 0; ; i++ {
+			if i == 10 {
+				cancel()
+			}
+			if !yield([]byte(oneRecord("A", "x", `"versions":["1"]`)), nil) {
+				return
+			}
+		}
+	})
+	err := compileInto(ctx, filepath.Join(dir, "x.db"), &Info{Ecosystem: "npm"}, export)
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	store := open(t, fixtures)
+	before := store.Data()
+	if err := store.Refresh(ctx, "npm"); err != nil || store.Data() != before { // unchanged, so it is not even tried
+		t.Errorf("%v", err)
+	}
+	store.opts.Source = zipOf(t, npmRecords(3)...)
+	if err := store.Refresh(ctx, "npm"); !errors.Is(err, context.Canceled) || store.Data() != before {
+		t.Errorf("%v", err)
+	}
+	leftovers(t, store.opts.Dir, "npm.db", "pypi.db")
+}
+
+// Files that a dead process left are removed once they are old; young ones may be another process's.
+func TestSweep(t *testing.T) {
+	dir := t.TempDir()
+	old := time.Now().Add(-25 * time.Hour)
+	for _, name := range []string{"tmp-1.db", "tmp-2.zip", "tmp-young.db", "other.txt"} {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if name != "tmp-young.db" {
+			if err := os.Chtimes(path, old, old); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if _, err := Open(context.Background(), Options{Dir: dir, Ecosystems: []string{"npm"}}); err != nil {
+		t.Fatal(err)
+	}
+	leftovers(t, dir, "other.txt", "tmp-young.db")
+}
+
+func TestFolderThatCannotBe(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(context.Background(), Options{Dir: filepath.Join(file, "below"), Ecosystems: []string{"npm"}}); err == nil {
+		t.Error("opened")
+	}
+}
