@@ -109,6 +109,7 @@ func (l *loader) checkWhole() {
 	l.checkPlainHTTP()
 	l.checkInternal()
 	l.checkAddresses()
+	l.checkTargets()
 	c := l.cfg
 	for i, s := range c.settings {
 		if s.Key == "publicURL" && s.Value == "" {
@@ -184,7 +185,7 @@ type upstream struct {
 	url *url.URL
 }
 
-func (u upstream) private() bool { return u.key == npmPrivate || u.key == pypiPrivate }
+func (u upstream) private() bool { return !u.public() }
 
 // upstreams are the registries that are configured.
 func (c *Config) upstreams() []upstream {
@@ -197,7 +198,7 @@ func (c *Config) upstreams() []upstream {
 	for _, u := range c.Mounts.PyPI.Files {
 		all = append(all, upstream{pypiFiles, u})
 	}
-	return slices.DeleteFunc(all, func(u upstream) bool { return u.url == nil })
+	return slices.DeleteFunc(append(all, c.targets()...), func(u upstream) bool { return u.url == nil })
 }
 
 func loopback(host string) bool {
@@ -247,6 +248,7 @@ func sameUpstream(a, b *url.URL) bool {
 
 // readSecrets reads the files that settings name, as a start would.
 func (l *loader) readSecrets() {
+	l.readCredentials()
 	if data, v := l.readNamed("auth.tokensFile", l.cfg.Auth.TokensFile); data != nil {
 		l.cfg.Auth.Tokens = l.parseTokens(data, v)
 	}

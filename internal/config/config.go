@@ -27,6 +27,7 @@ type Config struct {
 	Artifacts Artifacts
 	Serve     Serve
 	Egress    Egress
+	Queue     Queue
 	Log       Log
 	Telemetry Telemetry
 
@@ -65,6 +66,8 @@ type PyPI struct {
 	Private        *url.URL   // nil: there is none
 	PrivateFailure PrivateFailure
 	FirstParty     []policy.Pattern // projects that resolve privately only
+	Mirror         PyPIMirror
+	Publish        Publish
 }
 
 // NPM is the npm mount.
@@ -73,6 +76,8 @@ type NPM struct {
 	Private        *url.URL // nil: there is none
 	PrivateFailure PrivateFailure
 	FirstParty     []policy.Pattern // packages that resolve privately only
+	Mirror         NPMMirror
+	Publish        Publish
 	ScopedPath     ScopedPath
 }
 

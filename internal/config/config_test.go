@@ -346,8 +346,7 @@ func TestWarnings(t *testing.T) {
 
 func TestNotYet(t *testing.T) {
 	for _, c := range []string{
-		"queue: {url: 'postgres://db.example/x'}", "cooldown: {shared: 'valkey://v.example'}",
-		"mounts: {npm: {publish: {url: 'https://r.example'}}}", "mounts: {pypi: {publish: {url: 'https://r.example'}}}",
+		"cooldown: {shared: 'valkey://v.example'}",
 		"integrity: {minPublic: sha512}", "advisories: {source: ./osv}",
 	} {
 		p := problems(t, with(c))

@@ -23,6 +23,18 @@ const (
 	pypiPublic  = "mounts.pypi.public"
 	pypiFiles   = "mounts.pypi.files"
 	pypiPrivate = "mounts.pypi.private"
+
+	npmMirror      = "mounts.npm.mirror.url"
+	npmMirrorToken = "mounts.npm.mirror.tokenFile" //nolint:gosec // the name of a key
+	npmPublish     = "mounts.npm.publish.url"
+
+	pypiMirror         = "mounts.pypi.mirror.url"
+	pypiMirrorIndex    = "mounts.pypi.mirror.index"
+	pypiMirrorUsername = "mounts.pypi.mirror.usernameFile"
+	pypiMirrorPassword = "mounts.pypi.mirror.passwordFile" //nolint:gosec // the name of a key
+	pypiPublish        = "mounts.pypi.publish.url"
+
+	queueURL = "queue.url"
 )
 
 // keys is every setting but the rules, in the order in which the documentation and `ecluse check` show them.
@@ -48,6 +60,9 @@ func keys() []key {
 			path: "mounts.npm.scopedPath.private", def: PathEncoded, oneOf: []string{PathEncoded, PathLiteral},
 			into: func(c *Config) any { return &c.Mounts.NPM.ScopedPath.Private },
 		},
+		{path: npmMirror, into: func(c *Config) any { return &c.Mounts.NPM.Mirror.URL }},
+		{path: npmMirrorToken, into: func(c *Config) any { return &c.Mounts.NPM.Mirror.TokenFile }},
+		{path: npmPublish, into: func(c *Config) any { return &c.Mounts.NPM.Publish.URL }},
 		{path: pypiPublic, def: "https://pypi.org/simple/", into: func(c *Config) any { return (*requiredURL)(&c.Mounts.PyPI.Public) }},
 		{path: pypiFiles, def: "https://files.pythonhosted.org", into: func(c *Config) any { return &c.Mounts.PyPI.Files }},
 		{path: pypiPrivate, into: func(c *Config) any { return &c.Mounts.PyPI.Private }},
@@ -56,6 +71,11 @@ func keys() []key {
 			into: func(c *Config) any { return (*string)(&c.Mounts.PyPI.PrivateFailure) },
 		},
 		{path: "mounts.pypi.firstParty", into: func(c *Config) any { return &c.Mounts.PyPI.FirstParty }},
+		{path: pypiMirror, into: func(c *Config) any { return &c.Mounts.PyPI.Mirror.URL }},
+		{path: pypiMirrorIndex, into: func(c *Config) any { return &c.Mounts.PyPI.Mirror.Index }},
+		{path: pypiMirrorUsername, into: func(c *Config) any { return &c.Mounts.PyPI.Mirror.UsernameFile }},
+		{path: pypiMirrorPassword, into: func(c *Config) any { return &c.Mounts.PyPI.Mirror.PasswordFile }},
+		{path: pypiPublish, into: func(c *Config) any { return &c.Mounts.PyPI.Publish.URL }},
 		{path: "cache.ttl", def: "60s", into: func(c *Config) any { return &c.Cache.TTL }},
 		{path: "cache.maxBytes", def: "256MiB", into: func(c *Config) any { return &c.Cache.MaxBytes }},
 		{path: "cache.diskBytes", def: "1GiB", into: func(c *Config) any { return &c.Cache.DiskBytes }},
@@ -66,6 +86,7 @@ func keys() []key {
 		{path: "serve.hold", def: "0s", into: func(c *Config) any { return &c.Serve.Hold }},
 		{path: "serve.drain", def: "30s", into: func(c *Config) any { return &c.Serve.Drain }},
 		{path: "serve.helpMessage", into: func(c *Config) any { return (*oneLine)(&c.Serve.HelpMessage) }},
+		{path: queueURL, into: func(c *Config) any { return (*postgresURL)(&c.Queue.URL) }},
 		{path: "egress.caFile", into: func(c *Config) any { return &c.Egress.CAFile }},
 		{path: "egress.allowInternal", into: func(c *Config) any { return &c.Egress.AllowInternal }},
 		{path: "egress.blockedRanges", into: func(c *Config) any { return &c.Egress.BlockedRanges }},
@@ -77,18 +98,10 @@ func keys() []key {
 		},
 		{path: "telemetry.otlp", into: func(c *Config) any { return &c.Telemetry.OTLP }},
 
-		{path: "mounts.npm.mirror.url", notYet: "the mirror"},
-		{path: "mounts.npm.mirror.tokenFile", notYet: "the mirror"},
-		{path: "mounts.npm.publish.url", notYet: "publishing"},
-		{path: "mounts.pypi.mirror.url", notYet: "the PyPI mirror"},
-		{path: "mounts.pypi.mirror.usernameFile", notYet: "the PyPI mirror"},
-		{path: "mounts.pypi.mirror.passwordFile", notYet: "the PyPI mirror"},
-		{path: "mounts.pypi.publish.url", notYet: "the PyPI mirror"},
 		{path: "advisories.source", notYet: "advisories"},
 		{path: "advisories.interval", def: "1h", notYet: "advisories"},
 		{path: "integrity.minPublic", def: "sha256", notYet: "the integrity floor"},
 		{path: "integrity.minTrusted", def: "sha256", notYet: "the integrity floor"},
-		{path: "queue.url", notYet: "the job queue"},
 		{path: "cooldown.shared", notYet: "the shared cooldown"},
 	}
 }

@@ -83,6 +83,10 @@ func parseText(dst any, s string) error {
 		if *dst = optionalHostPort(s); s != "" {
 			return checkHostPort(s)
 		}
+	case *postgresURL:
+		if *dst = postgresURL(s); s != "" {
+			return checkPostgresURL(s)
+		}
 	case *required:
 		if *dst = required(s); strings.TrimSpace(s) == "" {
 			return problemf("must not be empty")

@@ -104,9 +104,9 @@ func status(t *testing.T, q *Queue) Status {
 
 func until(t *testing.T, what string, ready func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !ready(); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(90 * time.Second); !ready(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("%s: not within 20 s", what)
+			t.Fatalf("%s: not within 90 s", what)
 		}
 	}
 }
@@ -145,7 +145,7 @@ func TestOneJobForEachFile(t *testing.T) {
 func TestWaitingSpendsNoAttempt(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, o QueueOptions) {
-		const waits = 3 * MaxAttempts
+		const waits = MaxAttempts + 2
 		s := newScript(func(_ Job, run int) Outcome {
 			if run <= waits {
 				return Outcome{Result: Snoozed, Wait: time.Millisecond, Reason: "the authority cools"}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 )
 
 // Publication is one version on its way to a registry.
@@ -36,24 +37,10 @@ func (p Publication) Document(file io.Reader) (body io.Reader, length int64, err
 		`},"_attachments":{` + quote(p.Name+"-"+p.Version+".tgz") + `:{"content_type":"application/octet-stream","length":` + strconv.FormatInt(p.Size, 10) + `,"data":"`
 	const tail = `"}}}`
 	length = int64(len(head)) + encodedLen(p.Size) + int64(len(tail))
-	return io.MultiReader(stringReader(head), &base64Reader{from: file, left: p.Size}, stringReader(tail)), length, nil
+	return io.MultiReader(strings.NewReader(head), &base64Reader{from: file, left: p.Size}, strings.NewReader(tail)), length, nil
 }
 
 func encodedLen(n int64) int64 { return (n + 2) / 3 * 4 }
-
-// stringReader reads a string without a copy for each reader.
-func stringReader(s string) io.Reader { return &textReader{s} }
-
-type textReader struct{ rest string }
-
-func (r *textReader) Read(p []byte) (int, error) {
-	if r.rest == "" {
-		return 0, io.EOF
-	}
-	n := copy(p, r.rest)
-	r.rest = r.rest[n:]
-	return n, nil
-}
 
 // base64Reader encodes what it reads, a multiple of three bytes at a time.
 type base64Reader struct {

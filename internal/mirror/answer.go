@@ -1,0 +1,59 @@
+package mirror
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/ecluse-gate/ecluse/internal/upstream"
+	"github.com/ecluse-gate/ecluse/retryafter"
+)
+
+const (
+	maxDocument = 64 << 20 // a listing of the target
+	maxDetail   = 4 << 10  // what is read of a refusal
+	shownDetail = 300
+	// longestWish bounds how long a target may put a job off at a time.
+	longestWish = time.Hour
+)
+
+// answerError types an answer of a target that is not a success.
+func answerError(resp *http.Response) error {
+	s := resp.StatusCode
+	switch {
+	case s == http.StatusTooManyRequests || s == http.StatusServiceUnavailable:
+		if d, ok := retryafter.Parse(resp.Header.Values("Retry-After"), time.Now()).Delay(); ok && d > 0 {
+			return &Postponed{Delay: min(d, longestWish), Status: s}
+		}
+	case s == http.StatusUnauthorized || s == http.StatusForbidden:
+		return fmt.Errorf("the mirror target refused the credential with %d: %s", s, detail(resp))
+	case s >= 300 && s < 500 && s != http.StatusRequestTimeout && s != http.StatusConflict:
+		return &Rejected{Status: s, Detail: detail(resp)}
+	}
+	return fmt.Errorf("the mirror target answered %d: %s", s, detail(resp))
+}
+
+// detail is the beginning of a refusal, on one line.
+func detail(resp *http.Response) string {
+	b, _ := io.ReadAll(io.LimitReader(resp.Body, maxDetail))
+	text := strings.Join(strings.FieldsFunc(string(b), func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
+	if len(text) > shownDetail {
+		text = strings.ToValidUTF8(text[:shownDetail], "") + "…"
+	}
+	return text
+}
+
+// readListing reads a listing of the target; nil means that there is none.
+func readListing(resp *http.Response) ([]byte, error) {
+	defer resp.Body.Close()
+	switch resp.StatusCode {
+	case http.StatusOK:
+		return upstream.ReadBody(resp, maxDocument)
+	case http.StatusNotFound, http.StatusGone:
+		return nil, nil
+	}
+	return nil, answerError(resp)
+}

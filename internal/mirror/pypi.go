@@ -1,0 +1,87 @@
+package mirror
+
+import (
+	"context"
+	"encoding/base64"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/ecluse-gate/ecluse/internal/gate"
+	"github.com/ecluse-gate/ecluse/internal/pypi"
+	"github.com/ecluse-gate/ecluse/internal/registry"
+	"github.com/ecluse-gate/ecluse/internal/upstream"
+)
+
+// PyPITarget is a Python index that takes uploads as a mirror.
+type PyPITarget struct {
+	Target *upstream.Target // the upload endpoint
+	Index  *upstream.Target // the index whose pages tell what the target holds
+	// Username and Password are for both; empty: none.
+	Username, Password string
+}
+
+// IndexOf is where an upload endpoint's index lies by custom: "…/legacy/" has its pages at "…/simple/", and any other address below itself.
+func IndexOf(upload *url.URL) *url.URL {
+	u := *upload
+	base := strings.TrimSuffix(u.Path, "/")
+	u.Path, u.RawPath = strings.TrimSuffix(base, "/legacy")+"/simple/", ""
+	return &u
+}
+
+// Base implements Target.
+func (t *PyPITarget) Base() string { return strings.TrimSuffix(t.Target.URL().String(), "/") }
+
+func (t *PyPITarget) authorization() string {
+	if t.Username == "" && t.Password == "" {
+		return ""
+	}
+	return "Basic " + base64.StdEncoding.EncodeToString([]byte(t.Username+":"+t.Password))
+}
+
+// Holds implements Target: whether the project's page lists the file.
+func (t *PyPITarget) Holds(ctx context.Context, j Job) (bool, error) {
+	u, err := t.Index.Under(pypi.ListingPath(j.Package))
+	if err != nil {
+		return false, err
+	}
+	resp, err := t.Index.Read(ctx, upstream.Request{Method: http.MethodGet, URL: u, Kind: upstream.Metadata, Accept: pypi.IndexAccept}, t.authorization())
+	if err != nil {
+		return false, err
+	}
+	body, err := readListing(resp)
+	if body == nil || err != nil {
+		return false, err
+	}
+	doc, err := pypi.Scan(registry.Package{Ecosystem: pypi.Ecosystem, Name: j.Package}, registry.Source{
+		Body: body, ContentType: resp.Header.Get("Content-Type"), URL: u,
+	})
+	if err != nil {
+		return false, err
+	}
+	return doc.Lookup(j.File) >= 0, nil
+}
+
+// Put implements Target with the form that twine sends.
+func (t *PyPITarget) Put(ctx context.Context, j Job, _ *gate.Copy, f *Spooled) error {
+	meta, err := pypi.ReadMetadata(j.File, f.File, f.Size)
+	if err != nil {
+		return unfit("%v", err)
+	}
+	if err := meta.Check(j.Package, j.Version); err != nil {
+		return unfit("%v", err)
+	}
+	form, err := pypi.NewUpload(j.File, meta, pypi.Sums{SHA256: f.SHA256[:], MD5: f.MD5[:]}, f.Reader(), f.Size)
+	if err != nil {
+		return unfit("%v", err)
+	}
+	resp, err := t.Target.Write(ctx, upstream.Write{
+		Method: http.MethodPost, URL: t.Target.URL(), Body: form.Body, Length: form.Length, Authorization: t.authorization(),
+		Header: http.Header{"Content-Type": {form.ContentType}},
+	})
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	return settle(ctx, t, j, resp)
+}
