@@ -94,7 +94,11 @@ func (g *Gate) artifact(ctx context.Context, r ArtifactRequest) (*Artifact, erro
 	if err := g.admitVersion(time.Now(), r.Name, facts); err != nil {
 		return nil, err
 	}
-	return g.publicArtifact(ctx, r, facts)
+	a, err := g.publicArtifact(ctx, r, facts)
+	if err == nil {
+		g.offerFile(r, facts)
+	}
+	return a, err
 }
 
 // version gives the facts of one public entry: from a current document, from the selected-version cache, or from a new read of the
@@ -181,11 +185,8 @@ func committed(a *Artifact, method string) (*Artifact, error) {
 		return a, nil
 	}
 	br := bufio.NewReaderSize(a.Body, 32<<10)
-	if _, err := br.Peek(1); err != nil && err != io.EOF { //nolint:errorlint // only the plain end is an empty file
+	if _, err := br.Peek(1); err != nil && err != io.EOF {
 		_ = a.Body.Close()
-		if bad, ok := errors.AsType[*BadUpstream](err); ok {
-			return nil, bad
-		}
 		return nil, fromPublic(err)
 	}
 	a.Body = limitedBody{br, a.Body}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ecluse-gate/ecluse/cooldown"
+	"github.com/ecluse-gate/ecluse/internal/integrity"
 	"github.com/ecluse-gate/ecluse/internal/policy"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 	"github.com/ecluse-gate/ecluse/internal/upstream"
@@ -54,7 +55,13 @@ type Unavailable struct {
 func (e *Unavailable) Error() string { return e.Reason }
 
 // BadUpstream says that an upstream answered with something that cannot be used.
-type BadUpstream struct{ Reason string }
+type BadUpstream struct {
+	Reason string
+	// Status is the answer's, when that is what cannot be used; else 0.
+	Status int
+	// Mismatch tells that a file is not the one that the listing names.
+	Mismatch bool
+}
 
 // Error implements error.
 func (e *BadUpstream) Error() string { return e.Reason }
@@ -78,6 +85,12 @@ func fromPublic(err error) error {
 			u.Reason = "the public registry is just being asked whether its pause is over"
 		}
 		return u
+	}
+	if errors.Is(err, integrity.ErrMismatch) {
+		return &BadUpstream{Reason: err.Error(), Mismatch: true}
+	}
+	if errors.Is(err, upstream.ErrForbiddenAddress) { // waiting does not help
+		return &BadUpstream{Reason: "the public registry was not asked: its name leads to an internal network; if that is meant, name it in egress.allowInternal"}
 	}
 	if f, ok := errors.AsType[*upstream.Failure](err); ok {
 		return &Unavailable{Wait: transientWait, Reason: "the public registry did not answer (" + f.Outcome + ")"}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ecluse-gate/ecluse/internal/cache"
+	"github.com/ecluse-gate/ecluse/internal/integrity"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 	"github.com/ecluse-gate/ecluse/internal/upstream"
 )
@@ -54,7 +55,7 @@ func (g *Gate) askFile(ctx context.Context, r ArtifactRequest, p place) (*upstre
 	if s == http.StatusNotFound {
 		return nil, &NotFound{What: r.what()}
 	}
-	return nil, &BadUpstream{Reason: fmt.Sprintf("the public registry answered %d to a file", s)}
+	return nil, &BadUpstream{Status: s, Reason: fmt.Sprintf("the public registry answered %d to a file", s)}
 }
 
 // refused is an upstream's own refusal of a file. A throttled one is handed to one caller as it came (R50); others who waited for the
@@ -106,12 +107,8 @@ func (brokenReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
 // storeName is the name under which a file is kept: its strongest digest. Only digests that nobody can forge are names.
 func storeName(digests []registry.Digest) (name string, d registry.Digest, ok bool) {
-	for _, d := range digests {
-		if strength(d.Algorithm) >= SHA256 && newHash(d.Algorithm).Size() == len(d.Sum) {
-			return d.Algorithm + "-" + hex.EncodeToString(d.Sum), d, true
-		}
-	}
-	return "", registry.Digest{}, false
+	d, ok = integrity.Strongest(digests, integrity.SHA256)
+	return d.Algorithm + "-" + hex.EncodeToString(d.Sum), d, ok
 }
 
 // storedFile serves a public file from the store, or through it: fetched once for everybody who waits, verified before it is kept, and
@@ -139,10 +136,10 @@ func (g *Gate) storedFile(ctx context.Context, r ArtifactRequest, p place, name 
 		if err != nil {
 			return nil, err
 		}
-		h := newHash(digest.Algorithm)
+		h := integrity.NewHash(digest.Algorithm)
 		return &cache.Body{
 			ReadCloser: limitedBody{io.TeeReader(resp.Body, h), resp.Body}, Size: resp.ContentLength,
-			Check: func() error { return matchDigest(h, digest.Sum) },
+			Check: func() error { return integrity.Match(h, digest.Sum) },
 		}, nil
 	})
 	if err != nil {
@@ -174,6 +171,6 @@ func (g *Gate) publicFile(r ArtifactRequest, resp *upstream.Response, p place) (
 		a.Body = io.NopCloser(bytes.NewReader(body))
 		a.Header.Set("Content-Length", strconv.Itoa(len(body)))
 	}
-	a.Body = verify(a.Body, p.digests)
+	a.Body = integrity.Verify(a.Body, p.digests)
 	return committed(a, r.Method)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ecluse-gate/ecluse/internal/cache"
+	"github.com/ecluse-gate/ecluse/internal/integrity"
 	"github.com/ecluse-gate/ecluse/internal/obs"
 	"github.com/ecluse-gate/ecluse/internal/policy"
 	"github.com/ecluse-gate/ecluse/internal/registry"
@@ -66,13 +67,15 @@ type Options struct {
 	// Files are the public upstreams that hold files; links to any other host are not served. Empty means Public alone.
 	Files   []*upstream.Public
 	Private *upstream.Private // nil: there is none
+	// Publish is where first-party packages are published; nil: publishing is off.
+	Publish *upstream.Target
 	// DegradePrivate serves what resolved when the private upstream fails, instead of refusing (R93).
 	DegradePrivate bool
 	// FirstParty names packages that resolve privately only.
 	FirstParty []policy.Pattern
 	Policy     *policy.Set
 	// MinPublic and MinTrusted are the weakest integrity that public and private versions may have.
-	MinPublic, MinTrusted Floor
+	MinPublic, MinTrusted integrity.Floor
 	// Store keeps verified public files; nil keeps none.
 	Store *cache.Files
 	// Documents holds what all mounts keep in memory, under one bound; see NewDocuments.
@@ -108,6 +111,7 @@ func (g *Gate) docKey(name string) docKey { return docKey{g.Ecosystem.Name, name
 type Gate struct {
 	Options
 	policy atomic.Pointer[policy.Set]
+	offer  atomic.Pointer[func(name, version, file string)] // to the mirror
 
 	documents *cache.Store[docKey, *entry]
 	fetches   cache.Flight[string, fetched]

@@ -122,7 +122,7 @@ func publicStatus(resp *upstream.Response, what string) error {
 	case s == http.StatusRequestTimeout || s >= 500:
 		return &Unavailable{Wait: transientWait, Reason: fmt.Sprintf("the public registry answered %d", s)}
 	default:
-		return &BadUpstream{Reason: fmt.Sprintf("the public registry answered %d to a listing", s)}
+		return &BadUpstream{Status: s, Reason: fmt.Sprintf("the public registry answered %d to a listing", s)}
 	}
 }
 

@@ -215,7 +215,7 @@ func (g *Gate) admit(now time.Time, set *policy.Set, name string, e *entry) admi
 		if e.elsewhere[i] {
 			continue
 		}
-		if !g.MinPublic.meets(versions[i]) {
+		if !g.MinPublic.Meets(versions[i]) {
 			g.Metrics.Denial(FloorRule)
 			continue
 		}
@@ -259,7 +259,7 @@ func (g *Gate) deniedListing(now time.Time, set *policy.Set, name string, e *ent
 
 // verdict is the one admission of a public version: its integrity, then the rules.
 func (g *Gate) verdict(now time.Time, set *policy.Set, name string, v registry.Version) policy.Verdict {
-	if !g.MinPublic.meets(v) {
+	if !g.MinPublic.Meets(v) {
 		return floorVerdict(g.MinPublic)
 	}
 	return set.Evaluate(now, policy.Subject{Package: g.pkg(name), Version: v})

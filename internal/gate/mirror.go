@@ -2,13 +2,15 @@ package gate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"time"
 
+	"github.com/ecluse-gate/ecluse/internal/integrity"
 	"github.com/ecluse-gate/ecluse/internal/registry"
-	"github.com/ecluse-gate/ecluse/internal/upstream"
 )
 
 // Copy is a public file on its way into the mirror, admitted as it would be for a client. The caller closes Body.
@@ -83,34 +85,43 @@ func (g *Gate) manifest(name, base string, doc registry.Document, i int) ([]byte
 	return r.Body, err
 }
 
-// open asks for the file and fills in the copy.
+// open asks for the file as a client's request does, from the store of files first, and fills in the copy.
 func (g *Gate) open(ctx context.Context, r ArtifactRequest, out *Copy) error {
 	p, err := g.locate(r, out.Version)
 	if err != nil {
 		return err
 	}
-	resp, err := p.upstream.Do(ctx, upstream.Request{Method: r.Method, URL: p.url, Kind: r.kind()})
+	a, err := g.publicArtifact(ctx, r, out.Version)
+	if e, ok := errors.AsType[*relayed](err); ok {
+		if e.throttled {
+			return paused(e.wait)
+		}
+		return &Unavailable{Wait: transientWait, Reason: e.Error()}
+	}
+	if e, ok := errors.AsType[*BadUpstream](err); ok && e.Status >= 300 && e.Status < 500 && e.Status != http.StatusRequestTimeout {
+		return &Refused{Status: e.Status}
+	}
 	if err != nil {
-		return fromPublic(err)
+		return mismatch(err, r.File)
 	}
-	if resp.StatusCode == http.StatusOK {
-		out.Size, out.Body = resp.ContentLength, mismatching{verify(resp.Body, p.digests), r.File}
-		return nil
+	out.Size = -1
+	if n, err := strconv.ParseInt(a.Header.Get("Content-Length"), 10, 64); err == nil {
+		out.Size = n
 	}
-	defer resp.Body.Close()
-	switch s := resp.StatusCode; {
-	case resp.Throttled:
-		return &Unavailable{Wait: resp.Wait, Cooldown: true, Forwarded: true, Reason: "the public registry asked for a pause"}
-	case s == http.StatusNotFound || s == http.StatusGone:
-		return &NotFound{What: r.File}
-	case s == http.StatusRequestTimeout || s >= 500:
-		return &Unavailable{Wait: transientWait, Reason: fmt.Sprintf("the public registry answered %d to the file", s)}
-	default:
-		return &Refused{Status: s}
-	}
+	out.Body = mismatching{integrity.Verify(a.Body, p.digests), r.File}
+	return nil
 }
 
-// mismatching tells a wrong file apart from a broken connection.
+// mismatch tells a wrong file apart from a broken connection.
+func mismatch(err error, file string) error {
+	e, ok := errors.AsType[*BadUpstream](err)
+	if ok && e.Mismatch || errors.Is(err, integrity.ErrMismatch) {
+		return &Mismatch{File: file}
+	}
+	return err
+}
+
+// mismatching is a body that ends with a *Mismatch where it is the wrong file.
 type mismatching struct {
 	io.ReadCloser
 	file string
@@ -118,8 +129,21 @@ type mismatching struct {
 
 func (m mismatching) Read(p []byte) (int, error) {
 	n, err := m.ReadCloser.Read(p)
-	if is[*BadUpstream](err) {
-		err = &Mismatch{File: m.file}
+	return n, mismatch(err, m.file)
+}
+
+// SetMirror lets every public file that a client gets be offered to the mirror. The function must not wait. nil takes it away.
+func (g *Gate) SetMirror(offer func(name, version, file string)) {
+	if offer == nil {
+		g.offer.Store(nil)
+		return
 	}
-	return n, err
+	g.offer.Store(&offer)
+}
+
+// offerFile offers a file that is on its way to a client. A throttled answer and a refusal offer nothing (R53), nor does a HEAD.
+func (g *Gate) offerFile(r ArtifactRequest, v registry.Version) {
+	if offer := g.offer.Load(); offer != nil && r.Method == http.MethodGet && !r.Companion {
+		(*offer)(r.Name, v.Version, r.File)
+	}
 }

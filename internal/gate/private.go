@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/ecluse-gate/ecluse/internal/integrity"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 	"github.com/ecluse-gate/ecluse/internal/upstream"
 	"github.com/ecluse-gate/ecluse/retryafter"
@@ -117,7 +118,7 @@ func (g *Gate) fetchPrivate(ctx context.Context, req upstream.Request, authoriza
 	if resp.StatusCode == http.StatusOK {
 		body := io.ReadCloser(resp.Body)
 		if req.Method == http.MethodGet {
-			body = verify(body, digests)
+			body = integrity.Verify(body, digests)
 		}
 		return committed(&Artifact{Status: http.StatusOK, Header: artifactHeader(resp), Body: body}, req.Method)
 	}

@@ -171,7 +171,7 @@ func (g *Gate) parts(now time.Time, set *policy.Set, name string, res resolved) 
 func (g *Gate) trusted(doc registry.Document) (keep []bool, count int) {
 	keep = make([]bool, len(doc.Versions()))
 	for i, v := range doc.Versions() {
-		if keep[i] = g.MinTrusted.meets(v); keep[i] {
+		if keep[i] = g.MinTrusted.Meets(v); keep[i] {
 			count++
 		}
 	}

@@ -157,7 +157,7 @@ func (b *builder) private(u *url.URL, s upstream.Spelling) (*upstream.Private, e
 func (b *builder) gate(o gate.Options) *gate.Gate {
 	c := b.Config.Cache
 	o.Policy, o.TTL, o.MaxStale, o.Documents, o.Archive = b.rules, c.TTL, c.MaxStale, b.memory, b.archive
-	o.MinPublic, o.MinTrusted = gate.SHA256, gate.SHA256
+	o.MinPublic, o.MinTrusted = b.Config.Integrity.MinPublic, b.Config.Integrity.MinTrusted
 	o.Metrics, o.Logger, o.Store = b.metrics, b.Logger, b.store
 	return gate.New(o)
 }

@@ -1,0 +1,64 @@
+package gate
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/ecluse-gate/ecluse/internal/policy"
+	"github.com/ecluse-gate/ecluse/internal/upstream"
+)
+
+// PublishRequest is a package on its way to the publication target. Who makes it has checked that no name inside differs from Name.
+type PublishRequest struct {
+	Method string
+	Name   string
+	// Path is the escaped path below the target, or empty for the target's own address.
+	Path   string
+	Header http.Header
+	Body   io.Reader
+	Length int64
+	// Authorization is the publisher's credential.
+	Authorization string
+}
+
+// PublishRule is the rule that admits first-party names for publication and no others.
+const PublishRule = "first-party"
+
+// MayPublish tells whether a name may be published here: an error is a *Denied. A public name would not resolve to what was published.
+func (g *Gate) MayPublish(name string) error {
+	if g.firstParty(name) {
+		return nil
+	}
+	g.Metrics.Decision(g.Ecosystem.Name, "publish", "deny")
+	return &Denied{What: name, Verdict: policy.Verdict{
+		Rule: PublishRule, Reason: "only names that the configuration lists as first-party are published through this gate",
+	}}
+}
+
+// Publish sends a package to the publication target, once, and gives its answer as it came, whatever the status (tc-079). No cooldown
+// concerns it (R8, R39). When no answer comes nobody knows what the target did, and the error says so: a *BadUpstream, since asking again is
+// not what a client should do (tc-080, tc-081).
+func (g *Gate) Publish(ctx context.Context, r PublishRequest) (*Artifact, error) {
+	u := g.Options.Publish.URL()
+	if r.Path != "" {
+		var err error
+		if u, err = g.Options.Publish.Under(r.Path); err != nil {
+			return nil, err
+		}
+	}
+	resp, err := g.Options.Publish.Write(ctx, upstream.Write{
+		Method: r.Method, URL: u, Header: r.Header, Body: r.Body, Length: r.Length, Authorization: r.Authorization,
+	})
+	if err != nil {
+		g.Metrics.Decision(g.Ecosystem.Name, "publish", "unavailable")
+		return nil, &BadUpstream{Reason: fmt.Sprintf("the publication target did not answer (%v): it may have taken %s or not; "+
+			"look before publishing again, nothing was repeated", err, r.Name)}
+	}
+	g.Metrics.Decision(g.Ecosystem.Name, "publish", "admit")
+	return &Artifact{
+		Status: resp.StatusCode, Header: relayHeader(resp.Header), Relayed: true,
+		Body: limitedBody{io.LimitReader(resp.Body, maxRefusal), resp.Body},
+	}, nil
+}
