@@ -3,6 +3,8 @@ package journal
 import (
 	"fmt"
 	"slices"
+
+	"github.com/ecluse-gate/ecluse/internal/strictjson"
 )
 
 // faults checks the entries against each other: numbering, chain, and every reference from one to another (S113, S115).
@@ -149,7 +151,7 @@ func (r *Record) nonces() (all []*Error) {
 		if e, ok := by[f.Nonce]; taken[f.Nonce] || ok && !r.shares(f, e) {
 			all = append(all, r.invalid(name, "nonce", "finishes a request that is finished already"))
 		}
-		if !isHex(f.Nonce, 32) {
+		if !strictjson.IsHex(f.Nonce, 32) {
 			all = append(all, r.invalid(name, "nonce", "must be 32 lower-case hex digits"))
 		}
 		taken[f.Nonce] = true

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"github.com/ecluse-gate/ecluse/internal/strictjson"
 )
 
 // Entry is one file of a journal whose wrapper and integrity have been checked.
@@ -20,7 +22,7 @@ type Entry struct {
 }
 
 // Decode reads the payload into v with [DecodeExact].
-func (e Entry) Decode(v any) error { return fillExact(e.Payload, v) }
+func (e Entry) Decode(v any) error { return strictjson.FillExact(e.Payload, v) }
 
 // wrapper is the outside of every file (spec section 14).
 type wrapper struct {
@@ -50,7 +52,7 @@ func (l *Layout) seal(name string, payload any) (Entry, []byte, error) {
 
 // unseal reads the bytes of a file.
 func (l *Layout) unseal(name string, data []byte) (Entry, error) {
-	canonical, err := check(data)
+	canonical, err := strictjson.Check(data)
 	if err != nil {
 		return Entry{}, l.foreign(name, err)
 	}
@@ -62,7 +64,7 @@ func (l *Layout) unseal(name string, data []byte) (Entry, error) {
 		return e, nil
 	}
 	w = wrapper{}
-	if err := fill(canonical, &w); err != nil {
+	if err := strictjson.Fill(canonical, &w); err != nil {
 		return Entry{}, l.foreign(name, err)
 	}
 	switch {

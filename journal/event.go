@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/ecluse-gate/ecluse/internal/requestid"
+	"github.com/ecluse-gate/ecluse/internal/strictjson"
 	"github.com/ecluse-gate/ecluse/retryafter"
 )
 
@@ -123,7 +124,7 @@ func (p PendingRequest) fault(l *Layout, f Founding) *Error {
 		return bad("version", `must be "1.0"`)
 	case p.PlanDigest != f.PlanDigest:
 		return bad("plan_digest", "is not the digest of this journal's plan")
-	case !isHex(p.Nonce, 32):
+	case !strictjson.IsHex(p.Nonce, 32):
 		return bad("nonce", "must be 32 lower-case hex digits")
 	case !recordable(p.Method):
 		return bad("method", "must be GET, HEAD, POST or PUT")
@@ -154,7 +155,7 @@ func (e Event) fault(l *Layout, f Founding) *Error {
 		return bad("request_id", "is not a safe identifier")
 	case b.Nonce == nil && (b.Origin != OriginReview || b.Attempt == nil):
 		return bad("nonce", "is missing")
-	case b.Nonce != nil && !isHex(*b.Nonce, 32):
+	case b.Nonce != nil && !strictjson.IsHex(*b.Nonce, 32):
 		return bad("nonce", "must be 32 lower-case hex digits")
 	}
 	if field, why := b.timingFault(); why != "" {

@@ -1,4 +1,4 @@
-package journal
+package strictjson
 
 import (
 	"bytes"
@@ -71,7 +71,7 @@ func TestDecodeRefuses(t *testing.T) {
 	} {
 		var v sample
 		err := Decode([]byte(tt.doc), &v)
-		de, ok := errors.AsType[*DecodeError](err)
+		de, ok := errors.AsType[*Error](err)
 		if !ok {
 			t.Errorf("%s: got %v", name, err)
 			continue
@@ -110,7 +110,7 @@ func TestDecodeExact(t *testing.T) {
 	} {
 		var v sample
 		err := DecodeExact([]byte(doc), &v)
-		de, _ := errors.AsType[*DecodeError](err)
+		de, _ := errors.AsType[*Error](err)
 		if (err == nil) != (path == "-") || err != nil && path != "" && de.Path != path {
 			t.Errorf("%s: %v", doc, err)
 		}
@@ -118,7 +118,7 @@ func TestDecodeExact(t *testing.T) {
 }
 
 // The messages quote member names only, bounded and without control characters.
-func TestDecodeErrorsAreSafe(t *testing.T) {
+func TestErrorsAreSafe(t *testing.T) {
 	var v sample
 	err := Decode([]byte(`{"`+strings.Repeat("k", 5000)+`\u001b[31m":"secret"}`), &v)
 	if err == nil || len(err.Error()) > 200 || strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "\x1b") {
