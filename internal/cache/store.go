@@ -44,7 +44,7 @@ func (s *Store[K, V]) Get(key K) (value V, ok bool) {
 		return value, false
 	}
 	s.order.MoveToFront(e)
-	return e.Value.(*item[K, V]).value, true
+	return s.at(e).value, true
 }
 
 // Has reports whether a value is kept, without marking it as used.
@@ -74,11 +74,11 @@ func (s *Store[K, V]) Grow(key K, delta int64, same func(V) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e, ok := s.items[key]
-	if !ok || !same(e.Value.(*item[K, V]).value) {
+	if !ok || !same(s.at(e).value) {
 		return
 	}
 	s.order.MoveToFront(e) // what grows is in use
-	e.Value.(*item[K, V]).cost += delta
+	s.at(e).cost += delta
 	s.total += delta
 	s.shrink()
 }
@@ -97,9 +97,15 @@ func (s *Store[K, V]) Size() (n int, cost int64) {
 	return len(s.items), s.total
 }
 
+// at is the item of a list element; the list holds nothing else.
+func (*Store[K, V]) at(e *list.Element) *item[K, V] {
+	it, _ := e.Value.(*item[K, V])
+	return it
+}
+
 func (s *Store[K, V]) remove(key K) {
 	if e, ok := s.items[key]; ok {
-		it := e.Value.(*item[K, V])
+		it := s.at(e)
 		s.total -= it.cost
 		s.order.Remove(e)
 		delete(s.items, key)
@@ -111,6 +117,6 @@ func (s *Store[K, V]) remove(key K) {
 
 func (s *Store[K, V]) shrink() {
 	for s.total > s.max {
-		s.remove(s.order.Back().Value.(*item[K, V]).key)
+		s.remove(s.at(s.order.Back()).key)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"time"
 
@@ -116,7 +115,7 @@ func (g *Gate) fetchPrivate(ctx context.Context, req upstream.Request, authoriza
 		return nil, fromPrivate(err)
 	}
 	if resp.StatusCode == http.StatusOK {
-		body := io.ReadCloser(resp.Body)
+		body := resp.Body
 		if req.Method == http.MethodGet {
 			body = integrity.Verify(body, digests)
 		}

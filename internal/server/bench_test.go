@@ -133,7 +133,7 @@ func BenchmarkRefusal(b *testing.B) {
 	up := fakenpm.New("http://unused.test")
 	up.Always(http.StatusTooManyRequests, "Retry-After", "600")
 	gate := benchGate(b, up)
-	resp, err := http.Get(gate.URL + "/npm/p") //nolint:noctx // a benchmark
+	resp, err := http.Get(gate.URL + "/npm/p")
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -183,13 +183,13 @@ func startNginx(b *testing.B, upstream string) string {
 	if err := os.WriteFile(path, []byte(conf), 0o600); err != nil {
 		b.Fatal(err)
 	}
-	cmd := exec.Command(bin, "-c", path) //nolint:noctx // ended below
+	cmd := exec.Command(bin, "-c", path)
 	if err := cmd.Start(); err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	for range 100 {
-		if c, err := net.DialTimeout("tcp", addr, time.Second); err == nil { //nolint:noctx // a benchmark
+		if c, err := net.DialTimeout("tcp", addr, time.Second); err == nil {
 			c.Close()
 			return addr
 		}

@@ -72,8 +72,9 @@ func notServed(k npm.RouteKind) string {
 		return "search is not served by this gate"
 	case npm.RouteAudit:
 		return "audits are not served by this gate; run npm audit against a registry that offers them"
+	default:
+		return "this service of the npm registry is not offered by this gate"
 	}
-	return "this service of the npm registry is not offered by this gate"
 }
 
 func (m *npmMount) read(w http.ResponseWriter, r *http.Request, route npm.Route) {

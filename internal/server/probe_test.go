@@ -136,7 +136,7 @@ func TestCancelledProbeReleases(t *testing.T) {
 		ctx, cancel := context.WithCancel(w.t.Context())
 		req, _ := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+gateHost+"/npm/p", nil)
 		done := make(chan struct{})
-		go func() { defer close(done); w.client.Do(req) }() //nolint:errcheck,bodyclose // it is cancelled
+		go func() { defer close(done); w.client.Do(req) }()
 		synctest.Wait()
 		w.want(w.get("/npm/q"), 503, 1)
 		cancel()

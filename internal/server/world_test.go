@@ -163,7 +163,7 @@ func (w *world) config(yaml string) *config.Config {
 func (w *world) serve(addr string, h http.Handler) {
 	srv := &http.Server{Handler: h, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)}
 	l := w.network.Listen(addr)
-	go srv.Serve(l) //nolint:errcheck // ends with the world
+	go srv.Serve(l)
 	w.t.Cleanup(func() { srv.Close() })
 	if addr == publicHost+":80" {
 		w.upstream = srv

@@ -2,6 +2,7 @@ package server
 
 import (
 	"io"
+	"maps"
 	"net/http"
 	"strconv"
 	"time"
@@ -55,9 +56,7 @@ func writeListing(w http.ResponseWriter, r *http.Request, l *gate.Listing) {
 func (s *Server) writeArtifact(w http.ResponseWriter, r *http.Request, a *gate.Artifact) {
 	defer a.Body.Close()
 	h := w.Header()
-	for name, values := range a.Header {
-		h[name] = values
-	}
+	maps.Copy(h, a.Header)
 	if a.Relayed && h.Get("Cache-Control") == "" {
 		h.Set("Cache-Control", "no-store")
 	}
@@ -83,7 +82,7 @@ func (s *Server) writeArtifact(w http.ResponseWriter, r *http.Request, a *gate.A
 				return
 			}
 		}
-		if err == io.EOF { //nolint:errorlint // the plain end only
+		if err == io.EOF {
 			return
 		}
 		if err != nil {

@@ -2,7 +2,6 @@ package upstream
 
 import (
 	"compress/gzip"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -38,7 +37,7 @@ func ReadBody(resp *http.Response, limit int64) ([]byte, error) {
 		}
 		n, err := r.Read(buf[len(buf):min(cap(buf), int(limit)+1)])
 		buf = buf[:len(buf)+n]
-		if errors.Is(err, io.EOF) && err == io.EOF { //nolint:errorlint // a wrapped EOF is a cut body
+		if err == io.EOF { // a wrapped one is a cut body
 			return buf, nil
 		}
 		if err != nil {

@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"context"
 	"errors"
 	"net"
 	"net/http"
@@ -93,7 +92,7 @@ func TestPrivateRedirectStaysOutside(t *testing.T) {
 		t.Fatal(err)
 	}
 	u, _ := p.Under("/x")
-	resp, err := p.Do(context.Background(), Request{Method: http.MethodGet, URL: u, Kind: Artifact}, "Bearer secret") //nolint:usetesting // the client outlives nothing
+	resp, err := p.Do(t.Context(), Request{Method: http.MethodGet, URL: u, Kind: Artifact}, "Bearer secret")
 	if err == nil {
 		resp.Body.Close()
 	}

@@ -108,7 +108,7 @@ func (p *Public) Do(ctx context.Context, r Request) (*Response, error) {
 	ctx = withKind(ctx, r.Kind)
 	deadline := time.Now().Add(p.client.opts.Hold)
 	for {
-		resp, err := p.client.exchange(ctx, p.client.public, r, "")
+		resp, err := p.client.exchange(ctx, p.client.public, r, "") //nolint:bodyclose // it is the caller's
 		refusal, refused := errors.AsType[*cooldown.Refusal](err)
 		switch {
 		case err == nil:

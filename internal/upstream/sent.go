@@ -19,7 +19,7 @@ func (b *sentBody) Read(p []byte) (int, error) {
 	n, err := b.from.Read(p)
 	if err == nil {
 		b.limit.Reset(stallTimeout + answerTimeout)
-	} else if err != io.EOF { //nolint:errorlint // only the plain end is one
+	} else if err != io.EOF {
 		b.err.CompareAndSwap(nil, &err)
 	}
 	return n, err

@@ -118,6 +118,7 @@ func (c *Client) transition(ctx context.Context, t cooldown.Transition) {
 		})
 	case cooldown.TransitionRecovered:
 		obs.LogRecovered(ctx, c.opts.Logger, a.Host, int(a.Port))
+	case cooldown.TransitionNone, cooldown.TransitionExtended:
 	}
 }
 
