@@ -121,6 +121,21 @@ func (g *gate) publicRequests(t *testing.T) (sum int) {
 // documented reads what users see from a table of docs/clients.md: the code spans of the last column, by client.
 func documented(t *testing.T, section string) map[string][]string {
 	t.Helper()
+	rows := map[string][]string{}
+	for name, cells := range documentedCells(t, section) {
+		rows[name] = []string{}
+		for i, span := range strings.Split(cells[len(cells)-1], "`") {
+			if i%2 == 1 {
+				rows[name] = append(rows[name], span)
+			}
+		}
+	}
+	return rows
+}
+
+// documentedCells reads the rows of a table of docs/clients.md, by the text of the first cell.
+func documentedCells(t *testing.T, section string) map[string][]string {
+	t.Helper()
 	text, err := os.ReadFile("../../docs/clients.md")
 	if err != nil {
 		t.Fatal(err)
@@ -132,16 +147,8 @@ func documented(t *testing.T, section string) map[string][]string {
 	part, _, _ = strings.Cut(part, "\n## ")
 	rows := map[string][]string{}
 	for line := range strings.Lines(part) {
-		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
-		if len(cells) < 3 {
-			continue
-		}
-		name := strings.TrimSpace(cells[0])
-		rows[name] = []string{}
-		for i, span := range strings.Split(cells[len(cells)-1], "`") {
-			if i%2 == 1 {
-				rows[name] = append(rows[name], span)
-			}
+		if cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|"); len(cells) >= 3 {
+			rows[strings.TrimSpace(cells[0])] = cells
 		}
 	}
 	return rows

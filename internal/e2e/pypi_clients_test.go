@@ -1,10 +1,11 @@
 package e2e_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -16,37 +17,38 @@ type pip struct {
 	builds bool
 }
 
-var pipVersion = regexp.MustCompile(`^pip (\d+)(\.[\d.]+) `)
-
-// pips are that of the system and, where they are, those that an interpreter on PATH has and the oldest and the newest of pyenv.
+// pips are that of the system, which must be there, and, where they are, that of the interpreter on PATH and the newest of pyenv's.
 func pips(t *testing.T) (found []pip) {
 	t.Helper()
-	candidates := []string{command(t, "/usr/bin/python3")}
-	if first, err := exec.LookPath("python3"); err == nil {
-		candidates = append(candidates, first)
-	}
+	candidates := []string{command(t, "/usr/bin/python3"), "python3"}
 	others, _ := filepath.Glob(filepath.Join(os.Getenv("PYENV_ROOT"), "versions", "3.*", "bin", "python3"))
-	candidates = append(candidates, others...)
+	minor := func(python string) (n int) {
+		_, _ = fmt.Sscanf(python[strings.LastIndex(python, "/3.")+3:], "%d", &n)
+		return n
+	}
+	slices.SortFunc(others, func(a, b string) int { return minor(a) - minor(b) })
+	if len(others) > 0 {
+		candidates = append(candidates, others[len(others)-1])
+	}
 	known := map[string]bool{}
 	for i, python := range candidates {
-		out, err := exec.Command(python, "-m", "pip", "--version").Output()
-		m := pipVersion.FindSubmatch(out)
-		if err != nil || m == nil {
+		out, err := exec.Command(python, "-c", "import sys, pip; print(pip.__version__, sys.executable)").Output()
+		version, executable, _ := strings.Cut(strings.TrimSpace(string(out)), " ")
+		if err != nil {
 			if i == 0 {
 				missing(t, "python3-pip")
 			}
 			continue
 		}
-		if p := (pip{python: python, name: "pip " + string(m[1]), version: string(m[1]) + string(m[2])}); !known[p.version] {
-			known[p.version] = true
-			p.builds = exec.Command(python, "-c", "import setuptools, wheel").Run() == nil
-			found = append(found, p)
+		major, _, _ := strings.Cut(version, ".")
+		if !known[version] {
+			known[version] = true
+			found = append(found, pip{python: executable, name: "pip " + major, version: version})
 		}
 	}
-	if !found[0].builds {
+	if found[0].builds = exec.Command(found[0].python, "-c", "import setuptools, wheel").Run() == nil; !found[0].builds {
 		missing(t, "python3-setuptools and python3-wheel")
 	}
-	t.Logf("%d installations of pip: %+v", len(found), found)
 	return found
 }
 
@@ -59,7 +61,7 @@ type sandbox struct {
 func newSandbox(t *testing.T) *sandbox {
 	t.Helper()
 	s := &sandbox{dir: t.TempDir(), home: t.TempDir()}
-	s.env = environment(s.home, "PIP_CONFIG_FILE=/dev/null", "PIP_NO_CACHE_DIR=1", "PIP_DISABLE_PIP_VERSION_CHECK=1", "PIP_NO_INPUT=1",
+	s.env = environment(s.home, "PIP_CONFIG_FILE=/dev/null", "PIP_DISABLE_PIP_VERSION_CHECK=1", "PIP_NO_INPUT=1",
 		"PIP_ROOT_USER_ACTION=ignore", "PIP_NO_COLOR=1", "PYTHONDONTWRITEBYTECODE=1", "NO_COLOR=1", "COLUMNS=400", "PYENV_ROOT="+os.Getenv("PYENV_ROOT"))
 	return s
 }

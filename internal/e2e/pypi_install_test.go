@@ -57,19 +57,18 @@ func pipCases(t *testing.T, o *orchard) []pipCase {
 	dir := t.TempDir()
 	write(t, dir, "right.txt", "apple==1.1 "+sum("1.1")+"\npear==1.0 "+pear+"\n")
 	write(t, dir, "wrong.txt", "apple==1.1 "+sum("1.0")+"\npear==1.0 "+pear+"\n")
-	modern := func(p pip) bool { return !strings.HasPrefix(p.version, "18.") }
 	return []pipCase{
 		{name: "a range", args: []string{"apple<3"}, want: []string{"apple 1.1", "pear 1.0"}},
 		{name: "only wheels", args: []string{"--only-binary", ":all:", "sources"}, want: []string{"sources 1.0"}},
 		{
-			name: "no wheels", args: []string{"--no-binary", ":all:", "--no-build-isolation", "--no-deps", "apple"},
+			name: "no wheels", args: []string{"--no-binary", ":all:", "--no-build-isolation", "--use-pep517", "--no-deps", "apple"},
 			want: []string{"apple 1.1"}, only: func(p pip) bool { return p.builds },
 		},
 		{
 			name: "sources that are newer", args: []string{"--no-build-isolation", "--no-deps", "sources"},
 			want: []string{"sources 1.1"}, only: func(p pip) bool { return p.builds },
 		},
-		{name: "a pin on a withdrawn release", args: []string{"apple==1.2"}, want: []string{"apple 1.2"}, says: []string{"yanked", yankText}, only: modern},
+		{name: "a pin on a withdrawn release", args: []string{"apple==1.2"}, want: []string{"apple 1.2"}, says: []string{"yanked", yankText}},
 		{name: "a release for another Python", args: []string{"apple==2.0"}, says: []string{"No matching distribution found for apple==2.0"}},
 		{name: "an older one of two", args: []string{"apple==1.0", "pear<1"}, want: []string{"apple 1.0", "pear 0.9.5"}},
 		{name: "the right hashes", args: []string{"--require-hashes", "-r", filepath.Join(dir, "right.txt")}, want: []string{"apple 1.1", "pear 1.0"}},
@@ -80,12 +79,15 @@ func pipCases(t *testing.T, o *orchard) []pipCase {
 	}
 }
 
+// firstTwo are the system's pip and that on PATH: the others only show that they install at all.
+func firstTwo(all []pip) []pip { return all[:min(2, len(all))] }
+
 // What people do with pip gives what the index alone would give, less what the rules refuse.
 func TestPip(t *testing.T) {
 	o := newOrchard(t)
 	g := serveGate(t, o.config("cache: {ttl: 1h}\n"))
 	cases := pipCases(t, o)
-	for _, p := range pips(t) {
+	for _, p := range firstTwo(pips(t)) {
 		t.Run(p.version, func(t *testing.T) {
 			for _, c := range cases {
 				if c.only != nil && !c.only(p) {
@@ -120,7 +122,7 @@ func TestPip(t *testing.T) {
 func TestPipDownloadAndVersions(t *testing.T) {
 	o := newOrchard(t)
 	g := serveGate(t, o.config(""))
-	for _, p := range pips(t) {
+	for _, p := range firstTwo(pips(t)) {
 		t.Run(p.version, func(t *testing.T) {
 			t.Parallel()
 			s := newSandbox(t)
@@ -132,9 +134,6 @@ func TestPipDownloadAndVersions(t *testing.T) {
 				if got, err := os.ReadFile(filepath.Join(s.dir, "got", f.Name)); err != nil || !bytes.Equal(got, f.Content) {
 					t.Errorf("%s is not what was published: %v", f.Name, err)
 				}
-			}
-			if strings.HasPrefix(p.version, "18.") {
-				return // it has no "index"
 			}
 			r := p.must(t, s, g.pypi(), "index", "versions", "apple")
 			if !strings.Contains(r.output, "Available versions: 1.1, 1.0\n") {
@@ -156,7 +155,7 @@ func TestStaticIndex(t *testing.T) {
 	config := "mounts:\n  npm: {public: 'http://127.0.0.1:9/'}\n  pypi: {public: '" + tree + "/simple/', files: ['" + tree + "']}\n"
 	shut := serveGate(t, config)
 	open := serveGate(t, config+"rules: {named: {type: AllowByIdentity, packages: [apple, pear, sources]}}\n")
-	for _, p := range pips(t) {
+	for _, p := range firstTwo(pips(t)) {
 		t.Run(p.version, func(t *testing.T) {
 			t.Parallel()
 			s := newSandbox(t)
