@@ -107,6 +107,7 @@ func (l *loader) askNPM(ctx context.Context) {
 // checkWhole looks for what is wrong between settings whose own values are right.
 func (l *loader) checkWhole() {
 	l.checkPlainHTTP()
+	l.checkAdvisories()
 	l.checkInternal()
 	l.checkAddresses()
 	l.checkTargets()
@@ -194,6 +195,7 @@ func (c *Config) upstreams() []upstream {
 		{npmPrivate, c.Mounts.NPM.Private},
 		{pypiPublic, c.Mounts.PyPI.Public},
 		{pypiPrivate, c.Mounts.PyPI.Private},
+		c.Advisories.upstream(),
 	}
 	for _, u := range c.Mounts.PyPI.Files {
 		all = append(all, upstream{pypiFiles, u})

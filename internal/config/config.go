@@ -31,6 +31,9 @@ type Config struct {
 	Log       Log
 	Telemetry Telemetry
 
+	// Advisories is where the data comes from that some rules read.
+	Advisories Advisories
+
 	// Warnings are settings that are allowed and probably not meant.
 	Warnings []string
 

@@ -347,7 +347,7 @@ func TestWarnings(t *testing.T) {
 func TestNotYet(t *testing.T) {
 	for _, c := range []string{
 		"cooldown: {shared: 'valkey://v.example'}",
-		"integrity: {minPublic: sha512}", "advisories: {source: ./osv}",
+		"integrity: {minPublic: sha512}",
 	} {
 		p := problems(t, with(c))
 		if len(p) != 1 || !strings.Contains(p[0].Text, "not supported by this version") {

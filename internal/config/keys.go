@@ -98,8 +98,8 @@ func keys() []key {
 		},
 		{path: "telemetry.otlp", into: func(c *Config) any { return &c.Telemetry.OTLP }},
 
-		{path: "advisories.source", notYet: "advisories"},
-		{path: "advisories.interval", def: "1h", notYet: "advisories"},
+		{path: advisoriesSource, into: func(c *Config) any { return (*advisorySource)(&c.Advisories.Source) }},
+		{path: "advisories.interval", def: "1h", into: func(c *Config) any { return &c.Advisories.Interval }},
 		{path: "integrity.minPublic", def: "sha256", notYet: "the integrity floor"},
 		{path: "integrity.minTrusted", def: "sha256", notYet: "the integrity floor"},
 		{path: "cooldown.shared", notYet: "the shared cooldown"},

@@ -87,6 +87,9 @@ func parseText(dst any, s string) error {
 		if *dst = postgresURL(s); s != "" {
 			return checkPostgresURL(s)
 		}
+	case *advisorySource:
+		*dst = advisorySource(s)
+		return dst.check()
 	case *required:
 		if *dst = required(s); strings.TrimSpace(s) == "" {
 			return problemf("must not be empty")

@@ -135,15 +135,13 @@ func (l *loader) readRule(name string, fields map[string]value) {
 	}
 }
 
-// checkType reports a type that is missing, unknown or not to be had, and an age that is missing, which policy takes for 0.
+// checkType reports a type that is missing or unknown, and an age that is missing, which policy takes for 0.
 func (l *loader) checkType(at, typ string, fields map[string]value) (known bool) {
 	_, known = policy.DefaultPrecedence(typ)
 	_, hasAge := fields[policy.FieldAge]
 	switch {
 	case typ == "":
 		l.problems.add(at, anyOf(fields), "has no type; use %s", strings.Join(policy.Types(), ", "))
-	case policy.ReadsAdvisories(typ):
-		l.problems.add(at+".type", fields["type"], "%s: advisories are not supported by this version", typ)
 	case !known:
 		l.problems.add(at+".type", fields["type"], "unknown type %s%s; use %s", quote(typ), didYouMean(typ, policy.Types()), strings.Join(policy.Types(), ", "))
 	case typ == policy.AllowIfOlderThan && !hasAge:

@@ -43,7 +43,12 @@ func TestRules(t *testing.T) {
 			"",
 		},
 		{"date", "rules: {freeze: {type: NotAfter, date: tomorrow}}", nil, "is not a date like"},
-		{"advisories", "rules: {adv: {type: DenyIfAdvisory, minCVSS: 7.5}}", nil, "not supported by this version"},
+		{"advisories without a source", "rules: {adv: {type: DenyIfAdvisory, minCVSS: 7.5}}", nil, "advisories.source is not set"},
+		{
+			"advisories", "advisories: {source: ./osv}\nrules: {adv: {type: DenyIfAdvisory, minCVSS: 7.5, onUnavailable: skip}, fixes: {type: AllowIfRemediates}}",
+			[]policy.Spec{{Name: "adv", Type: policy.DenyIfAdvisory, MinCVSS: 7.5, OnUnavailable: policy.Skip}, {Name: "fixes", Type: policy.AllowIfRemediates}, minAge},
+			"",
+		},
 		{"score", "rules: {adv: {type: DenyIfAdvisory, minCVSS: high}}", nil, "not a score"},
 		{"an unknown word", "rules: {lic: {type: LicenseDeny, licenses: [MIT], onUnknown: maybe}}", nil, "maybe"},
 		{"no type", "rules: {x: {age: 1h}}", nil, "has no type"},
