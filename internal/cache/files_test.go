@@ -101,8 +101,11 @@ func TestFilesFetchOnce(t *testing.T) {
 	if n := opens.Load(); n != 1 {
 		t.Errorf("%d fetches", n)
 	}
+	waitFor(t, func() bool { n, _ := f.Size(); return n == 1 }) // only then may another store open the folder
 	for _, store := range []*Files{f, openFiles(t, dir, 1<<30)} {
-		waitFor(t, func() bool { n, _ := store.Size(); return n == 1 })
+		if n, size := store.Size(); n != 1 || size != int64(len(content)) {
+			t.Errorf("%d files of %d bytes", n, size)
+		}
 		r, _, err := store.Fetch(t.Context(), "x", func(context.Context) (*Body, error) { return nil, errors.New("asked again") })
 		if err != nil {
 			t.Fatal(err)
