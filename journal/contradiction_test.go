@@ -83,7 +83,7 @@ func meta(kind string, value int64) map[string]any {
 	return map[string]any{"kind": kind, "value": value}
 }
 
-// S115, section 14: journals whose every hash is right and whose records contradict each other or themselves. Each is refused at the entry and
+// S18, S115, section 14: journals whose every hash is right and whose records contradict each other or themselves. Each is refused at the entry and
 // the field where the contradiction is.
 func TestContradictions(t *testing.T) {
 	const r = int64(1796126460) // when the second restriction was received

@@ -267,6 +267,55 @@ func TestChangedMarkerStays(t *testing.T) {
 	}
 }
 
+// S103, S104, S105: the restriction goes first, then the marker. When the restriction cannot be written, the marker stays and says so to the
+// next run; when only the marker cannot be removed, the restriction is given to the caller together with the failure. Both are latched.
+func TestThrottledFails(t *testing.T) {
+	for name, tt := range map[string]struct {
+		file, step string
+		written    bool
+		next       string
+	}{
+		"the restriction": {"backoff-0000.json", "write", false, "unresolved: pending-request"},
+		"the marker":      {journal.PendingName, "remove", true, "waiting"},
+	} {
+		broken := false
+		j, err := journal.Create(durabletest.Dir(t), layout, founding{plan, "1.0"}, journal.Options{
+			Around: func(step journal.Step, file string, call func() error) error {
+				if broken && string(step) == tt.step && file == tt.file {
+					return errDisk
+				}
+				return call()
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := j.Append("source-ack.json", ack{201, "id"}); err != nil {
+			t.Fatal(err)
+		}
+		x, err := j.Begin(noon, journal.Request{Method: "GET", URL: listURL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		broken = true
+		e, err := x.Throttled(header(noon, "60"))
+		if journal.CodeOf(err) != "receipt-failed" || !errors.Is(err, errDisk) || (e.Name != "") != tt.written || !errors.Is(j.Failed(), errDisk) {
+			t.Errorf("%s: %q, %v, latched %v", name, e.Name, err, j.Failed())
+		}
+		if _, err := j.Begin(noon.Add(time.Hour), journal.Request{Method: "GET", URL: listURL}); !errors.Is(err, errDisk) {
+			t.Errorf("%s: a request began: %v", name, err)
+		}
+		if _, ok := contents(t, j.Dir())[journal.PendingName]; !ok {
+			t.Errorf("%s: the marker is gone", name)
+		}
+		j.Close()
+		r, err := journal.Read(j.Dir(), layout)
+		if v := verdict(r, err, noon.Add(time.Second)); v != tt.next {
+			t.Errorf("%s: the next run says %q", name, v)
+		}
+	}
+}
+
 // S101, S102: while a request is pending no other begins, in this run or the next.
 func TestOneRequestAtATime(t *testing.T) {
 	j := begun(t)

@@ -12,6 +12,8 @@ import (
 	"github.com/ecluse-gate/ecluse/retryafter"
 )
 
+// S154: the package knows no service; these are for any HTTP interface.
+
 // answers is a service that gives one status after the other, each 429 with a Retry-After of as many seconds as are asked for.
 func answers(seconds string, statuses ...int) *httptest.Server {
 	n := 0
