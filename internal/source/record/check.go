@@ -13,7 +13,7 @@ func (b *book) check(r *journal.Record) error {
 	if !ok {
 		return nil // reported by the journal itself
 	}
-	o, err := b.read(run.Payload)
+	o, err := b.opened(run.Payload)
 	if err != nil {
 		return err
 	}
@@ -54,8 +54,8 @@ type checker struct {
 }
 
 func (c *checker) sourceAck(e journal.Entry) error {
-	var ack SourceAck
-	if err := e.Decode(&ack); err != nil {
+	ack, err := decode[SourceAck](c.b, e)
+	if err != nil {
 		return err
 	}
 	p := c.o.Plan()
@@ -71,7 +71,7 @@ func (c *checker) sourceAck(e journal.Entry) error {
 	case a.ETagEvidence.Headers == nil:
 		return fault("acknowledgement.etag_evidence.headers", "must be a list")
 	}
-	_, err := ack.ETag()
+	_, err = ack.ETag()
 	return err
 }
 
@@ -85,11 +85,11 @@ func (a SourceAck) ETag() (string, error) {
 }
 
 func (c *checker) attempt(e journal.Entry) error {
-	var a Attempt
-	if err := e.Decode(&a); err != nil {
+	a, err := decode[Attempt](c.b, e)
+	if err != nil {
 		return err
 	}
-	return c.bound(e.Number, a)
+	return c.bound(e.Number, *a)
 }
 
 // bound compares the digests that an attempt names with the things themselves.
@@ -117,24 +117,23 @@ func (b *book) recordDigest(p *plan.Plan, number int) string {
 }
 
 func (c *checker) retry(e journal.Entry) error {
-	var a RetryAttempt
-	if err := e.Decode(&a); err != nil {
+	a, err := decode[RetryAttempt](c.b, e)
+	if err != nil {
 		return err
 	}
 	first, ok := c.r.Entry(journal.Numbered(TypeResult, e.Number))
-	var result Result
-	switch {
-	case !ok || first.Digest != a.RejectedResultDigest:
+	if !ok || first.Digest != a.RejectedResultDigest {
 		return fault("rejected_result_digest", "is not that of the first result")
-	case first.Decode(&result) != nil || result.Status == nil || *result.Status != 429:
+	}
+	if result, err := decode[Result](c.b, first); err != nil || result.Status == nil || *result.Status != 429 {
 		return fault("rejected_result_digest", "names a result that was not throttled")
 	}
 	return c.bound(e.Number, Attempt{a.OriginalPlanDigest, a.RecordDigest, a.CreationAckDigest})
 }
 
 func (c *checker) result(e journal.Entry) error {
-	var result Result
-	if err := e.Decode(&result); err != nil {
+	result, err := decode[Result](c.b, e)
+	if err != nil {
 		return err
 	}
 	if p := result.FileProof; p != nil && p.RecordDigest != c.b.recordDigest(c.o.Plan(), e.Number) {

@@ -27,20 +27,20 @@ const (
 	SourceAckName = TypeSourceAck + ".json"
 )
 
-// NewLayout describes a File run's journal: at most 3 + 4 x 200 + 200 files (S114). Each value keeps the plan that it has read last, so that it is
-// not read again at every entry.
+// NewLayout describes a File run's journal: at most 3 + 4 x 200 + 200 files (S114). Each value keeps what it has read, so that nothing is read again
+// when the next entry is checked against all others: use one for each journal.
 func NewLayout() *journal.Layout {
-	b := &book{}
+	b := &book{read: map[string]any{}}
 	return &journal.Layout{
 		Kind:   "file-upload-journal",
 		Prefix: "file-upload",
 		Types: []journal.Type{
 			{Name: TypeRun},
-			{Name: TypeSourceAck, Required: true, Facts: sourceAckFacts},
-			{Name: TypeAttempt, Max: plan.MaxFiles, Facts: func(e journal.Entry) (journal.Facts, error) { return b.attemptFacts(e, &Attempt{}) }},
-			{Name: TypeResult, Max: plan.MaxFiles, Facts: func(e journal.Entry) (journal.Facts, error) { return resultFacts(e, TypeAttempt) }},
-			{Name: TypeRetryAttempt, Max: plan.MaxFiles, Facts: func(e journal.Entry) (journal.Facts, error) { return b.attemptFacts(e, &RetryAttempt{}) }},
-			{Name: TypeRetryResult, Max: plan.MaxFiles, Facts: func(e journal.Entry) (journal.Facts, error) { return resultFacts(e, TypeRetryAttempt) }},
+			{Name: TypeSourceAck, Required: true, Facts: b.sourceAckFacts},
+			{Name: TypeAttempt, Max: plan.MaxFiles, Facts: attemptFacts[Attempt](b)},
+			{Name: TypeResult, Max: plan.MaxFiles, Facts: func(e journal.Entry) (journal.Facts, error) { return b.resultFacts(e, TypeAttempt) }},
+			{Name: TypeRetryAttempt, Max: plan.MaxFiles, Facts: attemptFacts[RetryAttempt](b)},
+			{Name: TypeRetryResult, Max: plan.MaxFiles, Facts: func(e journal.Entry) (journal.Facts, error) { return b.resultFacts(e, TypeRetryAttempt) }},
 		},
 		Found: b.found,
 		Check: b.check,
@@ -53,6 +53,7 @@ type book struct {
 	payload string
 	open    *Opened
 	bodies  map[string]string // record digests by path, worked out once
+	read    map[string]any    // *SourceAck, *Attempt, *RetryAttempt or *Result by the digest of the entry
 }
 
 // Opened is what the founding entry says.
@@ -71,14 +72,14 @@ func fault(field, format string, args ...any) error {
 }
 
 func (b *book) found(payload json.RawMessage) (journal.Founding, error) {
-	o, err := b.read(payload)
+	o, err := b.opened(payload)
 	if err != nil {
 		return journal.Founding{}, err
 	}
 	return journal.Founding{PlanDigest: o.Envelope.Digest(), BackoffVersion: o.Run.BackoffVersion}, nil
 }
 
-func (b *book) read(payload json.RawMessage) (*Opened, error) {
+func (b *book) opened(payload json.RawMessage) (*Opened, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.open != nil && b.payload == string(payload) {
@@ -131,28 +132,49 @@ func Open(r *journal.Record) (*Opened, error) {
 	return openRun(e.Payload)
 }
 
-func sourceAckFacts(e journal.Entry) (journal.Facts, error) {
-	var ack SourceAck
-	if err := e.Decode(&ack); err != nil {
+// decode reads an entry's payload into a new T, once: the founding entry is always read before any other, and no entry ever changes.
+func decode[T any](b *book, e journal.Entry) (*T, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if known, ok := b.read[e.Digest].(*T); ok {
+		return known, nil
+	}
+	fresh := new(T)
+	if err := e.Decode(fresh); err != nil {
+		return nil, err
+	}
+	b.read[e.Digest] = fresh
+	return fresh, nil
+}
+
+func (b *book) sourceAckFacts(e journal.Entry) (journal.Facts, error) {
+	ack, err := decode[SourceAck](b, e)
+	if err != nil {
 		return journal.Facts{}, err
 	}
 	return journal.Facts{Nonce: deref(ack.Nonce)}, nil
 }
 
-// attemptFacts says where an attempt goes. The founding entry is always read before any other.
-func (b *book) attemptFacts(e journal.Entry, into any) (journal.Facts, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	facts := journal.Facts{Open: true}
-	if b.open != nil {
-		facts.URLDigest = journal.DigestBytes([]byte(b.open.UploadURL))
+// attemptFacts says where an attempt goes.
+func attemptFacts[T any](b *book) func(journal.Entry) (journal.Facts, error) {
+	return func(e journal.Entry) (journal.Facts, error) {
+		_, err := decode[T](b, e)
+		return journal.Facts{Open: true, URLDigest: b.uploadDigest()}, err
 	}
-	return facts, e.Decode(into)
 }
 
-func resultFacts(e journal.Entry, attempt string) (journal.Facts, error) {
-	var r Result
-	if err := e.Decode(&r); err != nil {
+func (b *book) uploadDigest() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.open == nil {
+		return ""
+	}
+	return journal.DigestBytes([]byte(b.open.UploadURL))
+}
+
+func (b *book) resultFacts(e journal.Entry, attempt string) (journal.Facts, error) {
+	r, err := decode[Result](b, e)
+	if err != nil {
 		return journal.Facts{}, err
 	}
 	return journal.Facts{
