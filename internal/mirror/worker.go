@@ -161,10 +161,16 @@ func (w *Worker) judge(ctx context.Context, err error) Outcome {
 		o.Result, o.Wait = Snoozed, e.Delay
 	} else if is[*gate.Denied](err) || is[*gate.NotFound](err) {
 		o.Result = Dropped
-	} else if is[*gate.Mismatch](err) || is[*gate.Refused](err) || is[*Rejected](err) || is[*Unfit](err) {
+	} else if permanent(err) || is[*gate.Mismatch](err) || is[*gate.Refused](err) || is[*Rejected](err) || is[*Unfit](err) {
 		o.Final = true
 	}
 	return o
+}
+
+// permanent tells of a listing that was answered with a status that will not change by asking again (C50).
+func permanent(err error) bool {
+	e, ok := errors.AsType[*gate.BadUpstream](err)
+	return ok && e.Status >= 300 && e.Status < 500
 }
 
 // afterClients is when a job may ask a cooling authority again (R61): when the cooldown is over, and clients have had their chance to be

@@ -29,6 +29,7 @@ func (s *Server) Admin() http.Handler {
 		writeJSON(w, s.authorities())
 	})
 	mux.HandleFunc("GET /api/v1/explain", s.explainAPI)
+	mux.HandleFunc("GET /api/v1/queue", s.queueAPI)
 	mux.HandleFunc("GET /{$}", s.statusPage)
 	return mux
 }

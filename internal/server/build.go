@@ -68,6 +68,9 @@ func Build(o BuildOptions) (*Server, error) {
 	if u := o.Config.PublicURL; u != nil {
 		s.opts.PublicURL = strings.TrimSuffix(u.String(), "/")
 	}
+	if s.lanes, err = b.lanes(npm, pypi); err != nil {
+		return nil, err
+	}
 	s.close = func() {
 		b.client.Close()
 		if b.archive != nil {
@@ -116,7 +119,12 @@ func (b *builder) npm(m config.NPM) (*gate.Gate, error) {
 	if err != nil {
 		return nil, err
 	}
+	publish, err := b.publishTarget(m.Publish.URL)
+	if err != nil {
+		return nil, err
+	}
 	return b.gate(gate.Options{
+		Publish:   publish,
 		Ecosystem: npmEcosystem(), Public: public, Private: private,
 		DegradePrivate: m.PrivateFailure == config.Degrade, FirstParty: m.FirstParty,
 	}), nil
@@ -140,7 +148,12 @@ func (b *builder) pypi(m config.PyPI) (*gate.Gate, error) {
 		}
 		files = append(files, f)
 	}
+	publish, err := b.publishTarget(m.Publish.URL)
+	if err != nil {
+		return nil, err
+	}
 	return b.gate(gate.Options{
+		Publish:   publish,
 		Ecosystem: pypiEcosystem(), Public: public, Files: files, Private: private,
 		DegradePrivate: m.PrivateFailure == config.Degrade, FirstParty: m.FirstParty,
 	}), nil

@@ -53,11 +53,17 @@ func (m *npmMount) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	switch route.Kind {
+	case npm.RouteListing:
+		if r.Method == http.MethodPut {
+			m.publish(w, r, route)
+		} else if m.readOnly(w, r) {
+			m.admit(w, r, func() { m.read(w, r, route) })
+		}
 	case npm.RoutePing:
 		m.write(w, r, http.StatusOK, "application/json", []byte("{}"))
 	case npm.RouteSearch, npm.RouteAudit, npm.RouteService:
 		m.refuse(w, r, "other", refusal{status: http.StatusNotImplemented, message: notServed(route.Kind)})
-	case npm.RouteListing, npm.RouteVersion, npm.RouteArtifact:
+	case npm.RouteVersion, npm.RouteArtifact:
 		if m.readOnly(w, r) {
 			m.admit(w, r, func() { m.read(w, r, route) })
 		}

@@ -42,10 +42,9 @@ func (m *pypiMount) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case route.Kind == pypi.RouteUnknown:
 		m.refuse(w, r, "other", refusal{status: http.StatusNotFound, message: "there is nothing at this path of the Python index protocol"})
-	case !m.readOnly(w, r):
 	case route.Kind == pypi.RouteUpload:
-		w.Header().Set("Allow", "POST")
-		m.refuse(w, r, "other", refusal{status: http.StatusMethodNotAllowed, message: "uploads are sent with POST, and this gate does not publish"})
+		m.upload(w, r)
+	case !m.readOnly(w, r):
 	case route.Redirect != "":
 		setRoute(w, "pypi_redirect")
 		target := m.prefix + route.Redirect

@@ -19,6 +19,7 @@ import (
 	"github.com/ecluse-gate/ecluse/cooldown"
 	"github.com/ecluse-gate/ecluse/internal/config"
 	"github.com/ecluse-gate/ecluse/internal/gate"
+	"github.com/ecluse-gate/ecluse/internal/mirror"
 	"github.com/ecluse-gate/ecluse/internal/obs"
 )
 
@@ -47,16 +48,19 @@ type Options struct {
 
 // Server holds the handlers. It is safe for concurrent use.
 type Server struct {
-	opts     Options
-	slots    chan struct{}
-	edge     *edge
-	draining atomic.Bool
-	close    func()
+	opts       Options
+	slots      chan struct{}
+	edge       *edge
+	publishing *publishing
+	mirror     mirrorView
+	lanes      map[string]mirror.Lane
+	draining   atomic.Bool
+	close      func()
 }
 
 // New returns a server.
 func New(o Options) *Server {
-	s := &Server{opts: o, edge: newEdge(o.Tokens), close: func() {}}
+	s := &Server{opts: o, edge: newEdge(o.Tokens), publishing: newPublishing(), close: func() {}}
 	if o.MaxInFlight > 0 {
 		s.slots = make(chan struct{}, o.MaxInFlight)
 	}

@@ -1,0 +1,212 @@
+package npm
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// ErrPublish is wrapped by the errors of CheckPublish; the answer to such a request is 400.
+var ErrPublish = errors.New("not a document that can be published")
+
+// Bounds of a document without its attachments.
+const (
+	maxOutline = 16 << 20
+	maxString  = 64 << 10 // longer strings are cut in the outline: no name is as long
+	maxNesting = 200
+)
+
+// CheckPublish reads a document on its way to a registry (PUT /name) and refuses one that speaks of any other package than name: the
+// document's own names, those of its versions, and its attachments. It reads the body once and keeps none of the attachments. Members that
+// stand twice are refused, since two readers could take different ones.
+func CheckPublish(body io.Reader, name string) error {
+	outline, err := readOutline(body)
+	if err != nil {
+		return fmt.Errorf("%w: %v", ErrPublish, err)
+	}
+	if err := refuseDuplicates(outline); err != nil {
+		return fmt.Errorf("%w: %v", ErrPublish, err)
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(outline, &members); err != nil {
+		return fmt.Errorf("%w: it is not a JSON object", ErrPublish)
+	}
+	for _, key := range []string{"name", "_id"} {
+		if raw, ok := members[key]; ok || key == "name" {
+			if err := checkText(raw, key, name); err != nil {
+				return err
+			}
+		}
+	}
+	if err := checkVersions(members["versions"], name); err != nil {
+		return err
+	}
+	return checkAttachments(members["_attachments"], name)
+}
+
+func checkText(raw json.RawMessage, where string, want ...string) error {
+	var s string
+	if json.Unmarshal(raw, &s) != nil {
+		return fmt.Errorf("%w: %s is not a text", ErrPublish, where)
+	}
+	for _, w := range want {
+		if s == w {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: %s is %.100q where %q belongs", ErrPublish, where, s, want[0])
+}
+
+func checkVersions(raw json.RawMessage, name string) error {
+	var versions map[string]map[string]json.RawMessage
+	if len(raw) > 0 && json.Unmarshal(raw, &versions) != nil {
+		return fmt.Errorf("%w: versions is not an object of objects", ErrPublish)
+	}
+	for v, members := range versions {
+		if !validVersion(v) {
+			return fmt.Errorf("%w: version %.100q is not valid", ErrPublish, v)
+		}
+		at := "versions[" + v + "]"
+		if err := checkText(members["name"], at+".name", name); err != nil {
+			return err
+		}
+		if err := checkText(members["version"], at+".version", v); err != nil {
+			return err
+		}
+		if id, ok := members["_id"]; ok {
+			if err := checkText(id, at+"._id", name+"@"+v); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// checkAttachments wants files of the package only: its tarballs, as npm names them or by their short names, and their provenance.
+func checkAttachments(raw json.RawMessage, name string) error {
+	var attachments map[string]json.RawMessage
+	if len(raw) > 0 && json.Unmarshal(raw, &attachments) != nil {
+		return fmt.Errorf("%w: _attachments is not an object", ErrPublish)
+	}
+	for file := range attachments {
+		version, ok := strings.CutPrefix(file, name+"-")
+		if !ok {
+			version, ok = strings.CutPrefix(file, base(name)+"-")
+		}
+		stem := strings.TrimSuffix(strings.TrimSuffix(version, ".tgz"), ".sigstore")
+		if !ok || stem == version || !validVersion(stem) {
+			return fmt.Errorf("%w: attachment %.100q is not a file of %s", ErrPublish, file, name)
+		}
+	}
+	return nil
+}
+
+// refuseDuplicates walks the whole document.
+func refuseDuplicates(doc []byte) error {
+	d := json.NewDecoder(bytes.NewReader(doc))
+	d.UseNumber()
+	if err := walk(d, 0); err != nil {
+		return err
+	}
+	if _, err := d.Token(); err != io.EOF { //nolint:errorlint // the plain end
+		return errors.New("something follows the document")
+	}
+	return nil
+}
+
+func walk(d *json.Decoder, depth int) error {
+	token, err := d.Token()
+	if err != nil {
+		return err
+	}
+	open, ok := token.(json.Delim)
+	if !ok {
+		return nil
+	}
+	if depth == maxNesting {
+		return errors.New("it is nested too deeply")
+	}
+	seen := map[string]bool{}
+	for d.More() {
+		if open == '{' {
+			key, err := d.Token()
+			if err != nil {
+				return err
+			}
+			k, _ := key.(string)
+			if seen[k] {
+				return fmt.Errorf("member %.100q stands twice", k)
+			}
+			seen[k] = true
+		}
+		if err := walk(d, depth+1); err != nil {
+			return err
+		}
+	}
+	_, err = d.Token()
+	return err
+}
+
+// readOutline reads a JSON document with its long strings cut, so that files inside it take no memory.
+func readOutline(r io.Reader) ([]byte, error) {
+	var o outline
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := r.Read(buf)
+		o.add(buf[:n])
+		if o.out.Len() > maxOutline {
+			return nil, fmt.Errorf("more than %d bytes beside its attachments", maxOutline)
+		}
+		if err == io.EOF { //nolint:errorlint // the plain end
+			return o.out.Bytes(), nil
+		} else if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// outline copies JSON text and cuts strings that are too long, never inside an escape.
+type outline struct {
+	out      bytes.Buffer
+	inString bool
+	escape   int // bytes of an escape that still follow
+	length   int // of the string so far
+}
+
+func (o *outline) add(p []byte) {
+	for _, c := range p {
+		o.one(c)
+	}
+}
+
+func (o *outline) one(c byte) {
+	if !o.inString {
+		o.inString, o.length = c == '"', 0
+		o.out.WriteByte(c)
+		return
+	}
+	keep := o.length < maxString
+	switch {
+	case o.escape > 0:
+		if o.escape--; o.escape == 0 && c == 'u' {
+			o.escape = -4
+		}
+	case o.escape < 0:
+		o.escape++
+	case c == '\\':
+		o.escape = 1
+	case c == '"':
+		o.inString = false
+		o.out.WriteByte(c)
+		return
+	}
+	if keep {
+		o.out.WriteByte(c)
+	}
+	if o.escape == 0 { // whole characters only
+		o.length++
+	}
+}

@@ -1,0 +1,103 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	"github.com/ecluse-gate/ecluse/internal/gate"
+	"github.com/ecluse-gate/ecluse/internal/mirror"
+	"github.com/ecluse-gate/ecluse/internal/npm"
+	"github.com/ecluse-gate/ecluse/internal/obs"
+	"github.com/ecluse-gate/ecluse/internal/pypi"
+	"github.com/ecluse-gate/ecluse/internal/upstream"
+)
+
+// lanes are the ways into the mirrors that are configured.
+func (b *builder) lanes(npmGate, pypiGate *gate.Gate) (map[string]mirror.Lane, error) {
+	out := map[string]mirror.Lane{}
+	if m := b.Config.Mounts.NPM.Mirror; m.URL != nil {
+		t, err := b.client.Target(m.URL, upstream.Encoded)
+		if err != nil {
+			return nil, err
+		}
+		out[npm.Ecosystem] = mirror.Lane{Source: npmGate, Target: &mirror.NPMTarget{Target: t, Token: m.Token.Reveal()}}
+	}
+	if m := b.Config.Mounts.PyPI.Mirror; m.URL != nil {
+		index := m.Index
+		if index == nil {
+			index = mirror.IndexOf(m.URL)
+		}
+		t, err := b.client.Target(m.URL, upstream.Encoded)
+		if err != nil {
+			return nil, err
+		}
+		pages, err := b.client.Target(index, upstream.Encoded)
+		if err != nil {
+			return nil, err
+		}
+		out[pypi.Ecosystem] = mirror.Lane{Source: pypiGate, Target: &mirror.PyPITarget{
+			Target: t, Index: pages, Username: m.Username.Reveal(), Password: m.Password.Reveal(),
+		}}
+	}
+	return out, nil
+}
+
+// publishTarget is where a mount publishes; nil means nowhere.
+func (b *builder) publishTarget(u *url.URL) (*upstream.Target, error) {
+	if u == nil {
+		return nil, nil
+	}
+	return b.client.Target(u, upstream.Encoded)
+}
+
+// Lanes are the ways into the mirrors, by ecosystem; none means that nothing is mirrored.
+func (s *Server) Lanes() map[string]mirror.Lane { return s.lanes }
+
+// Metrics are the gate's.
+func (s *Server) Metrics() *obs.Metrics { return s.opts.Metrics }
+
+// mirrorView is what the admin face shows of the mirror.
+type mirrorView struct {
+	status atomic.Pointer[func(context.Context) (mirror.Status, error)]
+}
+
+// SetMirror connects the mounts that have a mirror to its queue: offers get what clients take, and the status is shown.
+func (s *Server) SetMirror(offer func(mirror.Job), status func(context.Context) (mirror.Status, error)) {
+	for ecosystem, g := range map[string]*gate.Gate{npm.Ecosystem: s.opts.NPM, pypi.Ecosystem: s.opts.PyPI} {
+		if _, ok := s.lanes[ecosystem]; ok {
+			g.SetMirror(func(name, version, file string) {
+				offer(mirror.Job{Ecosystem: ecosystem, Package: name, Version: version, File: file})
+			})
+		}
+	}
+	s.mirror.status.Store(&status)
+}
+
+// queueAPI answers GET /api/v1/queue.
+func (s *Server) queueAPI(w http.ResponseWriter, r *http.Request) {
+	status := s.mirror.status.Load()
+	if status == nil {
+		writeJSON(w, struct {
+			Enabled bool `json:"enabled"`
+		}{})
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), 10*time.Second)
+	defer cancel()
+	st, err := (*status)(ctx)
+	if err != nil {
+		s.opts.Logger.Warn("the job queue does not answer", obs.Err(err))
+		http.Error(w, "the job queue does not answer; the log says more", http.StatusServiceUnavailable)
+		return
+	}
+	writeJSON(w, Queue{Enabled: true, Status: st})
+}
+
+// Queue is the answer of GET /api/v1/queue; without a mirror it is only "enabled": false.
+type Queue struct {
+	Enabled bool `json:"enabled"`
+	mirror.Status
+}

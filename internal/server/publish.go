@@ -1,0 +1,171 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/ecluse-gate/ecluse/internal/gate"
+	"github.com/ecluse-gate/ecluse/internal/npm"
+	"github.com/ecluse-gate/ecluse/internal/pypi"
+)
+
+// Bounds of publishing.
+const (
+	maxPublish      = 512 << 20 // one package, as its protocol packs it
+	maxPublications = 8         // at once
+)
+
+// publishing is what a mount needs to relay packages. A package is written to the disk first, without a name there: nothing of it is sent
+// before the whole has been looked at.
+type publishing struct {
+	slots chan struct{}
+	dir   string
+	limit int64
+}
+
+func newPublishing() *publishing {
+	return &publishing{slots: make(chan struct{}, maxPublications), dir: os.TempDir(), limit: maxPublish}
+}
+
+// publish relays a package of the npm protocol: PUT /name.
+func (m *npmMount) publish(w http.ResponseWriter, r *http.Request, route npm.Route) {
+	if m.gate.Options.Publish == nil {
+		m.noPublishing(w, r, "GET, HEAD")
+		return
+	}
+	name := route.Package.Name
+	if err := m.gate.MayPublish(name); err != nil {
+		m.fail(w, r, "npm_publish", err)
+		return
+	}
+	m.relay(w, r, "npm_publish", func(body io.Reader) (gate.PublishRequest, error) {
+		return gate.PublishRequest{Name: name, Path: npm.ListingPath(name)}, npm.CheckPublish(body, name)
+	})
+}
+
+// upload relays a file of the Python index protocol: POST /legacy/.
+func (m *pypiMount) upload(w http.ResponseWriter, r *http.Request) {
+	if m.gate.Options.Publish == nil || r.Method != http.MethodPost {
+		m.noPublishing(w, r, "POST")
+		return
+	}
+	m.relay(w, r, "pypi_upload", func(body io.Reader) (gate.PublishRequest, error) {
+		name, err := pypi.CheckUpload(r.Header.Get("Content-Type"), body)
+		if err != nil {
+			return gate.PublishRequest{}, err
+		}
+		return gate.PublishRequest{Name: name}, m.gate.MayPublish(name)
+	})
+}
+
+// relay takes a package in, has it checked, and hands it on with the publisher's credential. The answer is the target's own.
+func (m *mount) relay(w http.ResponseWriter, r *http.Request, route string, check func(io.Reader) (gate.PublishRequest, error)) {
+	p := m.server.publishing
+	select {
+	case p.slots <- struct{}{}:
+		defer func() { <-p.slots }()
+	default:
+		m.fail(w, r, route, &gate.Unavailable{Wait: busyWait, Reason: "as many packages are being published as may be at once"})
+		return
+	}
+	body, size, err := p.receive(w, r)
+	if err != nil {
+		m.failPublish(w, r, route, err)
+		return
+	}
+	defer body.Close()
+	req, err := check(io.NewSectionReader(body, 0, size))
+	if err != nil {
+		m.failPublish(w, r, route, err)
+		return
+	}
+	req.Method, req.Header, req.Authorization = r.Method, publishHeader(r.Header), r.Header.Get("Authorization")
+	req.Body, req.Length = io.NewSectionReader(body, 0, size), size
+	// A client that goes away does not stop a write in its middle: what a target took by half, nobody knows.
+	a, err := m.gate.Publish(context.WithoutCancel(r.Context()), req)
+	if err != nil {
+		m.fail(w, r, route, err)
+		return
+	}
+	setRoute(w, route)
+	m.server.writeArtifact(w, r, a)
+}
+
+// receive writes a request's body to the disk.
+func (p *publishing) receive(w http.ResponseWriter, r *http.Request) (f *os.File, size int64, err error) {
+	if r.ContentLength > p.limit {
+		return nil, 0, errTooLarge
+	}
+	if r.Header.Get("Content-Encoding") != "" {
+		return nil, 0, errEncoded
+	}
+	if f, err = os.CreateTemp(p.dir, "ecluse-publish-*"); err != nil {
+		return nil, 0, err
+	}
+	if err = os.Remove(f.Name()); err == nil {
+		size, err = io.Copy(f, http.MaxBytesReader(w, r.Body, p.limit))
+	}
+	if err != nil {
+		_ = f.Close()
+		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+			err = errTooLarge
+		} else if r.Context().Err() != nil {
+			err = context.Canceled
+		}
+		return nil, 0, err
+	}
+	return f, size, nil
+}
+
+var (
+	errTooLarge = fmt.Errorf("the package is larger than the %d bytes that are relayed", int64(maxPublish))
+	errEncoded  = errors.New("the package is sent under a content encoding, which is not taken apart here")
+)
+
+// failPublish answers what is wrong with a package itself; the rest goes the way of all errors.
+func (m *mount) failPublish(w http.ResponseWriter, r *http.Request, route string, err error) {
+	status := 0
+	switch {
+	case errors.Is(err, errTooLarge):
+		status = http.StatusRequestEntityTooLarge
+	case errors.Is(err, errEncoded):
+		status = http.StatusUnsupportedMediaType
+	case errors.Is(err, npm.ErrPublish), errors.Is(err, pypi.ErrUpload):
+		status = http.StatusBadRequest
+	default:
+		m.fail(w, r, route, err)
+		return
+	}
+	m.server.opts.Metrics.Decision(m.ecosystem, "publish", "deny")
+	m.refuse(w, r, route, refusal{status: status, message: err.Error()})
+}
+
+// publishHeader is what a target hears of the publisher's request, beside the body and the credential: what the package is, how the publisher's
+// tool calls itself, and a second factor.
+func publishHeader(from http.Header) http.Header {
+	out := http.Header{}
+	for _, name := range []string{"Content-Type", "Accept", "Npm-Otp", "Npm-Command", "Npm-Scope", "Npm-Auth-Type"} {
+		if v := from.Values(name); len(v) > 0 {
+			out[name] = v
+		}
+	}
+	return out
+}
+
+// busyWait is how long a publisher is asked to wait for a place.
+const busyWait = time.Second
+
+// noPublishing refuses to publish where nothing is configured.
+func (m *mount) noPublishing(w http.ResponseWriter, r *http.Request, allow string) {
+	w.Header().Set("Allow", allow)
+	message := r.Method + " is not served here: publishing through this gate is not configured"
+	if m.gate.Options.Publish != nil {
+		message = r.Method + " is not served here: uploads are sent with POST"
+	}
+	m.refuse(w, r, "other", refusal{status: http.StatusMethodNotAllowed, message: message})
+}
