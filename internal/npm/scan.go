@@ -164,7 +164,7 @@ func (s *scan) versions() {
 			s.Limit(s.Pos(), "more than 100000 versions")
 			return
 		}
-		e, a, scripts := s.version(version)
+		e, a, facts := s.version(version)
 		if first, again := s.doc.names.Add(version, s.doc.version); again {
 			s.spoil(first)
 			e.flags |= flagBad
@@ -173,7 +173,7 @@ func (s *scan) versions() {
 			s.bad++
 		}
 		s.doc.entries = append(s.doc.entries, e)
-		s.doc.versions = append(s.doc.versions, registry.Version{Version: version, InstallScripts: scripts})
+		s.doc.versions = append(s.doc.versions, facts)
 		s.artifacts = append(s.artifacts, a)
 		s.files = append(append(append(s.files, prefix...), version...), ".tgz"...)
 		s.ends = append(s.ends, ends{uint32(len(s.files)), uint32(len(s.digests.all))})
@@ -198,7 +198,7 @@ func (s *scan) spoil(i int) {
 }
 
 // version reads one version's object.
-func (s *scan) version(version string) (e entry, a registry.Artifact, scripts bool) {
+func (s *scan) version(version string) (entry, registry.Artifact, registry.Version) {
 	start := s.Key().Start
 	r := reading{version: version}
 	r.value = uint32(s.Pos())
@@ -213,13 +213,14 @@ func (s *scan) version(version string) (e entry, a registry.Artifact, scripts bo
 	if r.bad || r.artifact.URL == "" || !validVersion(version) {
 		r.flags |= flagBad
 	}
-	return r.entry, r.artifact, r.scripts
+	return r.entry, r.artifact, registry.Version{Version: version, InstallScripts: r.scripts, License: r.license}
 }
 
 // reading is the version that is being read.
 type reading struct {
 	entry
 	version      string
+	license      string
 	artifact     registry.Artifact
 	scripts, bad bool
 }
@@ -269,6 +270,8 @@ func (s *scan) field(r *reading, f field) {
 			r.scripts = true
 		}
 		s.Skip()
+	case fieldLicense:
+		r.license = s.license()
 	case fieldDeprecated:
 		if v := s.Skip().Of(s.doc.text); v != "" && v != `""` && v != "false" && v != "null" {
 			r.flags |= flagDeprecated
@@ -388,7 +391,7 @@ func (s *scan) tags() {
 }
 
 // field classifies a member of a version's object.
-type field uint8
+type field uint16
 
 const (
 	fieldName field = 1 << iota
@@ -398,10 +401,11 @@ const (
 	fieldInstallScript
 	fieldDeprecated
 	fieldGyp
+	fieldLicense
 	// fieldKeep marks the members of the abbreviated form.
 	fieldKeep
 	// fieldOnce are those that policy or identity depends on: given twice, the version is dropped.
-	fieldOnce = fieldName | fieldVersion | fieldDist | fieldScripts | fieldInstallScript | fieldGyp
+	fieldOnce = fieldName | fieldVersion | fieldDist | fieldScripts | fieldInstallScript | fieldGyp | fieldLicense
 )
 
 // fieldOf knows the abbreviated form: the members that npm's package-metadata document lists for its "abbreviated version object",
@@ -423,6 +427,8 @@ func fieldOf(key string) field {
 		return fieldInstallScript
 	case "gypfile":
 		return fieldGyp
+	case "license":
+		return fieldLicense
 	case "dependencies", "optionalDependencies", "devDependencies", "bundleDependencies", "bundledDependencies",
 		"peerDependencies", "peerDependenciesMeta", "acceptDependencies", "bin", "directories", "engines", "os", "cpu", "libc",
 		"funding", "_hasShrinkwrap":
