@@ -38,6 +38,12 @@ func OpenFiles(path string, maxBytes int64) (*Files, error) {
 	return f, nil
 }
 
+// ErrBusy is wrapped by the error of OpenFiles while another process has the folder.
+var ErrBusy = durable.ErrSpoolsBusy
+
+// Close gives the folder to other processes. Readers keep what they read; nothing more may be fetched.
+func (f *Files) Close() error { return f.folder.Close() }
+
 // Size returns the number of files kept and their bytes.
 func (f *Files) Size() (n int, bytes int64) { return f.known.Size() }
 

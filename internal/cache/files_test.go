@@ -102,7 +102,11 @@ func TestFilesFetchOnce(t *testing.T) {
 		t.Errorf("%d fetches", n)
 	}
 	waitFor(t, func() bool { n, _ := f.Size(); return n == 1 }) // only then may another store open the folder
-	for _, store := range []*Files{f, openFiles(t, dir, 1<<30)} {
+	if _, err := OpenFiles(dir, 1); !errors.Is(err, ErrBusy) {
+		t.Errorf("a second process may open the folder: %v", err)
+	}
+	for range 2 {
+		store := f
 		if n, size := store.Size(); n != 1 || size != int64(len(content)) {
 			t.Errorf("%d files of %d bytes", n, size)
 		}
@@ -114,6 +118,8 @@ func TestFilesFetchOnce(t *testing.T) {
 			t.Errorf("kept: %d bytes, %v", len(got), err)
 		}
 		r.Close()
+		f.Close()
+		f = openFiles(t, dir, 1<<30)
 	}
 }
 

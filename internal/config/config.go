@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ecluse-gate/ecluse/cooldown"
+	"github.com/ecluse-gate/ecluse/internal/integrity"
 	"github.com/ecluse-gate/ecluse/internal/policy"
 )
 
@@ -25,6 +26,7 @@ type Config struct {
 	Rules     []policy.Spec // the enabled rules, by name
 	Cache     Cache
 	Artifacts Artifacts
+	Integrity Integrity
 	Serve     Serve
 	Egress    Egress
 	Queue     Queue
@@ -108,6 +110,12 @@ type Cache struct {
 	MaxBytes  ByteSize
 	DiskBytes ByteSize      // documents kept on disk, below the data folder, for the next start; 0 = none
 	MaxStale  time.Duration // how much older a document may get while its upstream cools; 0 = never served stale
+}
+
+// Integrity is the weakest digest that versions may be served with.
+type Integrity struct {
+	MinPublic  integrity.Floor // never below SHA-256
+	MinTrusted integrity.Floor // of private versions
 }
 
 // Artifacts bounds what is kept of public files.

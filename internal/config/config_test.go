@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ecluse-gate/ecluse/internal/config"
+	"github.com/ecluse-gate/ecluse/internal/integrity"
 	"github.com/ecluse-gate/ecluse/internal/policy"
 )
 
@@ -347,7 +348,6 @@ func TestWarnings(t *testing.T) {
 func TestNotYet(t *testing.T) {
 	for _, c := range []string{
 		"cooldown: {shared: 'valkey://v.example'}",
-		"integrity: {minPublic: sha512}",
 	} {
 		p := problems(t, with(c))
 		if len(p) != 1 || !strings.Contains(p[0].Text, "not supported by this version") {
@@ -445,4 +445,16 @@ func TestEgress(t *testing.T) {
 	load(t, with("mounts: {npm: {public: 'https://r.example/', private: 'https://10.1.2.3/'}}"))
 	load(t, with("mounts: {npm: {public: 'http://127.0.0.1:4000/'}}"))
 	problems(t, with("egress: {blockedRanges: [10.0.0.1/8]}"))
+}
+
+func TestIntegrityFloors(t *testing.T) {
+	c := load(t, with("integrity: {minPublic: sha512, minTrusted: none}"))
+	if c.Integrity.MinPublic != integrity.SHA512 || c.Integrity.MinTrusted != integrity.None {
+		t.Errorf("floors = %+v", c.Integrity)
+	}
+	for _, bad := range []string{"minPublic: sha1", "minPublic: none", "minPublic: md5", "minTrusted: strong"} {
+		if p := problems(t, with("integrity: {"+bad+"}")); len(p) != 1 {
+			t.Errorf("%s: %+v", bad, p)
+		}
+	}
 }

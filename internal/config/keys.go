@@ -81,6 +81,8 @@ func keys() []key {
 		{path: "cache.diskBytes", def: "1GiB", into: func(c *Config) any { return &c.Cache.DiskBytes }},
 		{path: "cache.maxStale", def: "1h", into: func(c *Config) any { return &c.Cache.MaxStale }},
 		{path: "artifacts.maxBytes", def: "10GiB", into: func(c *Config) any { return &c.Artifacts.MaxBytes }},
+		{path: "integrity.minPublic", def: "sha256", into: func(c *Config) any { return (*publicFloor)(&c.Integrity.MinPublic) }},
+		{path: "integrity.minTrusted", def: "sha256", into: func(c *Config) any { return &c.Integrity.MinTrusted }},
 		{path: "serve.maxInFlight", def: "0", into: func(c *Config) any { return &c.Serve.MaxInFlight }},
 		{path: "serve.wait", def: "1s", into: func(c *Config) any { return &c.Serve.Wait }},
 		{path: "serve.hold", def: "0s", into: func(c *Config) any { return &c.Serve.Hold }},
@@ -100,8 +102,6 @@ func keys() []key {
 
 		{path: advisoriesSource, into: func(c *Config) any { return (*advisorySource)(&c.Advisories.Source) }},
 		{path: "advisories.interval", def: "1h", into: func(c *Config) any { return &c.Advisories.Interval }},
-		{path: "integrity.minPublic", def: "sha256", notYet: "the integrity floor"},
-		{path: "integrity.minTrusted", def: "sha256", notYet: "the integrity floor"},
 		{path: "cooldown.shared", notYet: "the shared cooldown"},
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/ecluse-gate/ecluse/internal/integrity"
 	"github.com/ecluse-gate/ecluse/internal/policy"
 
 	"github.com/ecluse-gate/ecluse/cooldown"
@@ -56,6 +57,15 @@ func parseInto(dst any, v value) (err error) {
 		*dst, err = parseDuration(s)
 	case *ByteSize:
 		*dst, err = parseBytes(s)
+	case *integrity.Floor:
+		if *dst, err = integrity.ParseFloor(s); err != nil {
+			err = problemf("%v", err)
+		}
+	case *publicFloor:
+		f, ferr := integrity.ParseFloor(s)
+		if *dst = publicFloor(f); ferr != nil || f < integrity.SHA256 {
+			err = problemf("%s: public files need sha256, sha384 or sha512", quote(s))
+		}
 	case *requiredURL:
 		*dst, err = nil, problemf("must not be empty")
 		if s != "" {
@@ -132,6 +142,9 @@ func parseName(text string) (policy.Pattern, error) {
 	}
 	return p, nil
 }
+
+// publicFloor is a floor that may not lie below SHA-256.
+type publicFloor integrity.Floor
 
 // requiredURL is a URL that may not be empty.
 type requiredURL *url.URL

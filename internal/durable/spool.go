@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -11,7 +12,13 @@ import (
 
 // Spools is a folder of large files that can be fetched again: each is written under a temporary name, committed whole, and removed to
 // make room. It is for caches; records that nobody can replace belong into a Dir. It is safe for concurrent use.
-type Spools struct{ path string }
+type Spools struct {
+	path string
+	lock *os.File
+}
+
+// ErrSpoolsBusy says that another process has the folder.
+var ErrSpoolsBusy = errors.New("another process uses this folder")
 
 // spoolSuffix marks files that are not committed. What a crash leaves of them is removed by the next OpenSpools.
 const spoolSuffix = ".part"
@@ -24,13 +31,19 @@ type Kept struct {
 	Age int64
 }
 
-// OpenSpools opens a folder, making it (0700) when it is absent, removes what a crash left, and lists what is committed.
+// OpenSpools opens a folder for this process alone, making it (0700) when it is absent, removes what a crash left, and lists what is
+// committed. While another process has it the error wraps ErrSpoolsBusy.
 func OpenSpools(path string) (*Spools, []Kept, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, nil, fmt.Errorf("open %s: %v", path, err)
 	}
+	lock, err := lockSpools(path)
+	if err != nil {
+		return nil, nil, err
+	}
 	entries, err := os.ReadDir(path)
 	if err != nil {
+		_ = lock.Close()
 		return nil, nil, fmt.Errorf("open %s: %v", path, err)
 	}
 	var kept []Kept
@@ -44,8 +57,11 @@ func OpenSpools(path string) (*Spools, []Kept, error) {
 			kept = append(kept, Kept{Name: e.Name(), Size: info.Size(), Age: info.ModTime().UnixNano()})
 		}
 	}
-	return &Spools{path}, kept, nil
+	return &Spools{path, lock}, kept, nil
 }
+
+// Close gives the folder to other processes. Files that are open stay so.
+func (s *Spools) Close() error { return s.lock.Close() }
 
 // Open opens a committed file for reading.
 func (s *Spools) Open(name string) (*os.File, error) { return os.Open(filepath.Join(s.path, name)) }

@@ -73,12 +73,15 @@ func OpenArchive(path string, maxBytes int64) (*Archive, error) {
 // Close writes what waits and ends the writer. What is saved afterwards is dropped.
 func (a *Archive) Close() {
 	a.mu.Lock()
-	if !a.closed {
-		a.closed = true
-		close(a.queue)
+	if a.closed {
+		a.mu.Unlock()
+		return
 	}
+	a.closed = true
+	close(a.queue)
 	a.mu.Unlock()
 	<-a.done
+	_ = a.files.Close() // the process ends anyway
 }
 
 // offer hands a document to the writer, if it is not too busy.

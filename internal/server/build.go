@@ -2,6 +2,7 @@ package server
 
 import (
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
@@ -42,15 +43,9 @@ func Build(o BuildOptions) (*Server, error) {
 		Table: b.table, Metrics: b.metrics, Logger: o.Logger, Tracer: o.Tracer, UserAgent: "ecluse/" + o.Version,
 		RootCAs: o.RootCAs, Hold: o.Config.Serve.Hold, Dial: o.Dial, Egress: egress(o.Config.Egress),
 	})
-	if max := int64(o.Config.Artifacts.MaxBytes); max > 0 {
-		if b.store, err = cache.OpenFiles(filepath.Join(o.Config.DataDir, "artifacts"), max); err != nil {
-			return nil, fmt.Errorf("artifact store: %w; choose another folder with --data, or switch it off with artifacts.maxBytes: 0", err)
-		}
-	}
-	if max := int64(o.Config.Cache.DiskBytes); max > 0 {
-		if b.archive, err = gate.OpenArchive(filepath.Join(o.Config.DataDir, "documents"), max); err != nil {
-			return nil, fmt.Errorf("kept documents: %w; choose another folder with --data, or switch it off with cache.diskBytes: 0", err)
-		}
+	if err := b.openDisk(); err != nil {
+		b.close()
+		return nil, err
 	}
 	npm, err := b.npm(o.Config.Mounts.NPM)
 	if err != nil {
@@ -71,12 +66,7 @@ func Build(o BuildOptions) (*Server, error) {
 	if s.lanes, err = b.lanes(npm, pypi); err != nil {
 		return nil, err
 	}
-	s.close = func() {
-		b.client.Close()
-		if b.archive != nil {
-			b.archive.Close()
-		}
-	}
+	s.close = b.close
 	return s, nil
 }
 
@@ -108,6 +98,41 @@ type builder struct {
 	store   *cache.Files // nil: files are not kept
 	memory  *gate.Documents
 	archive *gate.Archive // nil: documents are not kept over a start
+}
+
+// openDisk opens what is kept on disk. A folder that another gate uses is left to it: this one keeps nothing then, and says so.
+func (b *builder) openDisk() (err error) {
+	c, dir := b.Config, b.Config.DataDir
+	if most := int64(c.Artifacts.MaxBytes); most > 0 {
+		if b.store, err = cache.OpenFiles(filepath.Join(dir, "artifacts"), most); err != nil {
+			b.store, err = nil, b.disk("artifacts.maxBytes", err)
+		}
+	}
+	if most := int64(c.Cache.DiskBytes); most > 0 && err == nil {
+		if b.archive, err = gate.OpenArchive(filepath.Join(dir, "documents"), most); err != nil {
+			b.archive, err = nil, b.disk("cache.diskBytes", err)
+		}
+	}
+	return err
+}
+
+func (b *builder) disk(key string, err error) error {
+	if errors.Is(err, cache.ErrBusy) {
+		b.Logger.Warn("another gate uses this data folder; this one keeps nothing there", slog.String("key", key), obs.Err(err))
+		return nil
+	}
+	return fmt.Errorf("%w; choose another folder with --data, or set %s to 0", err, key)
+}
+
+// close ends what runs in the background and gives back what is open.
+func (b *builder) close() {
+	b.client.Close()
+	if b.archive != nil {
+		b.archive.Close()
+	}
+	if b.store != nil {
+		_ = b.store.Close() // nothing is written any more
+	}
 }
 
 func (b *builder) npm(m config.NPM) (*gate.Gate, error) {

@@ -1,0 +1,27 @@
+//go:build unix
+
+package durable
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// lockSpools takes the folder for this process; the lock lives as long as the returned file is open.
+func lockSpools(path string) (*os.File, error) {
+	d, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := again(func() error { return unix.Flock(int(d.Fd()), unix.LOCK_EX|unix.LOCK_NB) }); err != nil {
+		_ = d.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, fmt.Errorf("open %s: %w", path, ErrSpoolsBusy)
+		}
+		return nil, fmt.Errorf("lock %s: %v", path, err)
+	}
+	return d, nil
+}
