@@ -26,10 +26,9 @@ const (
 // companion consumes the value of one of the keys.
 func (s *scan) companion(r *rawFile, f field, all *companions) {
 	which := companionCore
-	switch f {
-	case fieldDistInfo:
+	if f == fieldDistInfo {
 		which = companionDistInfo
-	case fieldLegacyCore:
+	} else if f == fieldLegacyCore {
 		which = companionLegacy
 	}
 	c := &all.fields[which]

@@ -107,6 +107,9 @@ func (s *scan) rawFile(r *rawFile) {
 	} else {
 		s.Skip()
 	}
+	if s.Peek() == 0 { // the page is refused or cut off: spans say nothing any more
+		return
+	}
 	r.object = s.Since(start)
 	if seen&fieldHashes == 0 {
 		r.adds |= addHashes

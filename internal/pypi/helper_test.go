@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,12 +51,7 @@ func all(string) bool { return true }
 // but accepts everything except the files named.
 func but(files ...string) func(string) bool {
 	return func(file string) bool {
-		for _, f := range files {
-			if f == file {
-				return false
-			}
-		}
-		return true
+		return !slices.Contains(files, file)
 	}
 }
 

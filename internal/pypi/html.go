@@ -128,6 +128,8 @@ func attribute(out []byte, name, value string) []byte {
 			out = append(out, "&#34;"...)
 		case '\r': // would be read as a line feed
 			out = append(out, "&#13;"...)
+		case 0: // HTML has no way to say it
+			out = append(out, "\ufffd"...)
 		default:
 			out = append(out, c)
 		}

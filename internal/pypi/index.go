@@ -17,7 +17,7 @@ func ScanIndex(src registry.Source) ([]string, error) {
 	if err != nil {
 		return nil, refuse("list of projects", err)
 	}
-	var x index
+	x := index{most: maxProjects}
 	if form == FormJSON {
 		err = x.json(src.Body)
 	} else {
@@ -32,6 +32,7 @@ func ScanIndex(src registry.Source) ([]string, error) {
 type index struct {
 	names []string
 	seen  listing.Names
+	most  int
 }
 
 func (x *index) name(i int) string { return x.names[i] }
@@ -45,7 +46,7 @@ func (x *index) add(spelled string) bool {
 	if x.seen.Lookup(name, x.name) >= 0 {
 		return true
 	}
-	if len(x.names) == maxProjects {
+	if len(x.names) == x.most {
 		return false
 	}
 	x.seen.Add(name, x.name)
@@ -96,7 +97,7 @@ func (x *index) projects(s *listing.Scanner) {
 				continue
 			}
 			if name, ok := s.Text(); ok && !x.add(name) {
-				s.Limit(s.Pos(), "more than 2000000 projects")
+				s.Limit(s.Pos(), "too many projects")
 				return
 			}
 		}

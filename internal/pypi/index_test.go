@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/ecluse-gate/ecluse/internal/listing"
+	"github.com/ecluse-gate/ecluse/internal/pypi/webpage"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
@@ -52,22 +54,26 @@ func TestRenderIndex(t *testing.T) {
 	}
 }
 
-// 800,000 projects are read; more than the bound are refused.
+// The best known index has 800,000 projects. More than the bound are refused.
 func TestLargeIndex(t *testing.T) {
 	names := make([]string, 800_000)
 	for i := range names {
-		names[i] = fmt.Sprintf("project-%d", i)
+		names[i] = "project-" + strconv.Itoa(i)
 	}
-	for form, contentType := range map[string]string{FormJSON: typeJSON, FormHTML: "text/html"} {
-		if got, err := ScanIndex(registry.Source{Body: RenderIndex(names, form), ContentType: contentType}); err != nil || len(got) != len(names) {
-			t.Errorf("%s: %d, %v", form, len(got), err)
-		}
-	}
-	b := []byte(`{"projects":[`)
-	for i := range maxProjects + 1 {
-		b = append(strconv.AppendInt(append(b, `{"name":"`...), int64(i), 36), `"},`...)
-	}
-	if got, err := ScanIndex(jsonSource(string(b) + "0]}")); !errors.Is(err, registry.ErrTooLarge) || got != nil {
+	body := RenderIndex(names, FormJSON)
+	if got, err := ScanIndex(jsonSource(string(body))); err != nil || len(got) != len(names) {
 		t.Errorf("%d, %v", len(got), err)
+	}
+	for form, read := range map[string]func(*index, []byte) error{
+		FormJSON: (*index).json, FormHTML: func(x *index, b []byte) error { return webpage.Projects(b, x.add) },
+	} {
+		for most, fine := range map[int]bool{9: false, 10: true} {
+			x := index{most: most}
+			err := read(&x, RenderIndex(names[:10], form))
+			e, limit := errors.AsType[*listing.Error](err)
+			if fine != (err == nil) || !fine && (!limit || !e.Limit) {
+				t.Errorf("%s, at most %d: %v", form, most, err)
+			}
+		}
 	}
 }

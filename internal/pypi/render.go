@@ -186,6 +186,7 @@ func (w *view) value(s *listing.Splicer, kind topKind) {
 			w.file(s, w.parts[p.part], int(p.i))
 		}
 		s.Add("]")
+	default: // the others are copied
 	}
 }
 

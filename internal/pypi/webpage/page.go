@@ -98,6 +98,7 @@ func read(src registry.Source) (*page, error) {
 			if n, ok := strings.CutPrefix(strings.TrimSpace(string(z.Text())), "SERIAL "); ok {
 				p.serial, _ = strconv.ParseInt(n, 10, 64)
 			}
+		default: // says nothing
 		}
 		return nil
 	})
