@@ -16,6 +16,7 @@ func commands() []constructor {
 		newCheck,
 		newExplain,
 		newStatus,
+		newMirror,
 		newRetryAfter,
 		newSource,
 		newJournal,

@@ -36,12 +36,13 @@ func newServe(sys *cli.System) *cobra.Command {
 	}
 	gate := addConfigFlag(c)
 	gate.addOverrides()
+	noWorker := c.Flags().Bool("no-worker", false, "take mirror jobs, and leave running them to ecluse mirror run")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		cfg, err := gate.load(c.Context(), sys)
 		if err != nil {
 			return err
 		}
-		return serve(c.Context(), sys, cfg, func(ctx context.Context) (*config.Config, error) { return gate.load(ctx, sys) })
+		return serve(c.Context(), sys, cfg, !*noWorker, func(ctx context.Context) (*config.Config, error) { return gate.load(ctx, sys) })
 	}
 	exitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Usage)
 	return c
@@ -85,7 +86,7 @@ func build(ctx context.Context, sys *cli.System, cfg *config.Config) (gate *serv
 const memoryShare = 0.9
 
 // serve runs the gate until ctx ends, and then lets the requests at work end. SIGHUP reads the configuration anew for the rules.
-func serve(ctx context.Context, sys *cli.System, cfg *config.Config, reload func(context.Context) (*config.Config, error)) error {
+func serve(ctx context.Context, sys *cli.System, cfg *config.Config, worker bool, reload func(context.Context) (*config.Config, error)) error {
 	gate, stop, err := build(ctx, sys, cfg)
 	if err != nil {
 		return err
@@ -94,6 +95,11 @@ func serve(ctx context.Context, sys *cli.System, cfg *config.Config, reload func
 	if limit, err := memlimit.Set(memlimit.WithRatio(memoryShare)); err == nil && limit > 0 { // else Go's own default holds
 		gate.Logger().Debug("memory limit", slog.Int64("bytes", limit))
 	}
+	stopMirror, err := beginMirror(ctx, cfg, gate, worker)
+	if err != nil {
+		return err
+	}
+	defer stopMirror()
 	faces, err := listen(ctx, sys, cfg, gate)
 	if err != nil {
 		return err

@@ -58,19 +58,9 @@ const maxStatus = 4 << 20
 func showStatus(ctx context.Context, w io.Writer, admin string, asJSON bool) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	address := strings.TrimSuffix(admin, "/") + "/api/v1/authorities"
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	body, err := askAdmin(ctx, admin, "/api/v1/authorities")
 	if err != nil {
-		return &cli.ExitError{Code: cli.Usage, Err: fmt.Errorf("--admin %s: %v", admin, err)}
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return fmt.Errorf("ask the gate at %s: %v; is it running, and is --admin its admin address?", admin, err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxStatus))
-	if err != nil || resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("ask the gate at %s: it answered %s (%v)", admin, resp.Status, err)
+		return err
 	}
 	var rows []server.Authority
 	if err := json.Unmarshal(body, &rows); err != nil {
@@ -80,7 +70,51 @@ func showStatus(ctx context.Context, w io.Writer, admin string, asJSON bool) err
 		_, err := w.Write(body)
 		return err
 	}
-	return writeStatus(w, rows)
+	if err := writeStatus(w, rows); err != nil {
+		return err
+	}
+	if body, err = askAdmin(ctx, admin, "/api/v1/queue"); err != nil {
+		return err
+	}
+	var queue server.Queue
+	if err := json.Unmarshal(body, &queue); err != nil {
+		return fmt.Errorf("ask the gate at %s: the answer is not its queue: %v", admin, err)
+	}
+	return writeQueue(w, queue)
+}
+
+// writeQueue shows the mirror's queue, where there is one.
+func writeQueue(w io.Writer, q server.Queue) error {
+	if !q.Enabled {
+		return nil
+	}
+	fmt.Fprintf(w, "\nmirror queue (%s): ready %d, running %d, waiting %d, done %d, dead %d\n", q.Store, q.Ready, q.Running, q.Waiting, q.Done, q.Dead)
+	if q.Lost > 0 {
+		fmt.Fprintf(w, "%d files that clients took became no jobs; they will when they are asked for again\n", q.Lost)
+	}
+	for _, e := range q.DeadJobs {
+		fmt.Fprintf(w, "dead job %d: %s: %s\n", e.ID, e.Job, e.Reason)
+	}
+	return nil
+}
+
+// askAdmin reads one answer of the admin listener.
+func askAdmin(ctx context.Context, admin, path string) ([]byte, error) {
+	address := strings.TrimSuffix(admin, "/") + path
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, &cli.ExitError{Code: cli.Usage, Err: fmt.Errorf("--admin %s: %v", admin, err)}
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("ask the gate at %s: %v; is it running, and is --admin its admin address?", admin, err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxStatus))
+	if err != nil || resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("ask the gate at %s: it answered %s (%v)", admin, resp.Status, err)
+	}
+	return body, nil
 }
 
 func writeStatus(w io.Writer, rows []server.Authority) error {

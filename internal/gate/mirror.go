@@ -147,3 +147,28 @@ func (g *Gate) offerFile(r ArtifactRequest, v registry.Version) {
 		(*offer)(r.Name, v.Version, r.File)
 	}
 }
+
+// Files lists the files of one version in the public listing, whatever the rules say: each is admitted when it is fetched. Version is
+// compared as the listing spells it.
+func (g *Gate) Files(ctx context.Context, name, version string) ([]string, error) {
+	if g.firstParty(name) {
+		return nil, &NotFound{What: name}
+	}
+	got, err := g.publicDocument(ctx, name, g.TTL)
+	if err != nil {
+		return nil, err
+	}
+	if got.entry == nil {
+		return nil, &NotFound{What: name}
+	}
+	var files []string
+	for _, v := range got.entry.doc.Versions() {
+		if v.Version == version && len(v.Artifacts) > 0 {
+			files = append(files, v.Artifacts[0].File)
+		}
+	}
+	if files == nil {
+		return nil, &NotFound{What: name + "@" + version}
+	}
+	return files, nil
+}

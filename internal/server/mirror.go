@@ -12,6 +12,7 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/npm"
 	"github.com/ecluse-gate/ecluse/internal/obs"
 	"github.com/ecluse-gate/ecluse/internal/pypi"
+	"github.com/ecluse-gate/ecluse/internal/pypi/naming"
 	"github.com/ecluse-gate/ecluse/internal/upstream"
 )
 
@@ -100,4 +101,15 @@ func (s *Server) queueAPI(w http.ResponseWriter, r *http.Request) {
 type Queue struct {
 	Enabled bool `json:"enabled"`
 	mirror.Status
+}
+
+// Files lists the files of one version in an ecosystem's public listing; see gate.Gate.Files.
+func (s *Server) Files(ctx context.Context, ecosystem, name, version string) ([]string, error) {
+	if ecosystem == pypi.Ecosystem {
+		if normal, ok := naming.NormalizeVersion(version); ok {
+			version = normal
+		}
+		return s.opts.PyPI.Files(ctx, name, version)
+	}
+	return s.opts.NPM.Files(ctx, name, version)
 }

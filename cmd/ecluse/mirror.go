@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ecluse-gate/ecluse/internal/cli"
+	"github.com/ecluse-gate/ecluse/internal/config"
+	"github.com/ecluse-gate/ecluse/internal/mirror"
+	"github.com/ecluse-gate/ecluse/internal/server"
+)
+
+func newMirror(sys *cli.System) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "mirror",
+		Short: "Run, fill and mend the queue of mirror jobs",
+		Long: "Approved packages that clients took are copied to a registry of your own by jobs that survive a crash and wait out an\n" +
+			"upstream's pause. serve runs them; these commands run them elsewhere, add to them, and act on the dead ones.",
+	}
+	exitCodes(c, cli.Done, cli.Usage)
+	c.AddCommand(newMirrorRun(sys), newMirrorList(sys), newMirrorRetry(sys), newMirrorDrop(sys), newMirrorAdd(sys))
+	return c
+}
+
+// beginMirror connects a gate to its mirror. Without one nothing happens, and stop does nothing.
+func beginMirror(ctx context.Context, cfg *config.Config, gate *server.Server, work bool) (stop func(), err error) {
+	if len(gate.Lanes()) == 0 {
+		return func() {}, nil
+	}
+	s, err := mirror.Begin(ctx, mirror.ServiceOptions{
+		Lanes: gate.Lanes(), DataDir: cfg.DataDir, QueueURL: cfg.Queue.URL, Work: work, Metrics: gate.Metrics(), Logger: gate.Logger(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	gate.SetMirror(s.Offer, s.Status)
+	return func() { s.Stop(ctx) }, nil
+}
+
+var errNoMirror = errors.New("no mirror is configured: set mounts.npm.mirror.url or mounts.pypi.mirror.url")
+
+func newMirrorRun(sys *cli.System) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "run",
+		Short: "Run mirror jobs without serving clients",
+		Long: "Runs the jobs of the queue until SIGTERM, beside gates that were started with serve --no-worker. With a PostgreSQL queue\n" +
+			"(queue.url) any number may run; with the SQLite file one process runs the jobs of a folder. The worker has a cooldown of its own\n" +
+			"unless cooldown.shared is set: a 429 that a gate met is not known here.",
+		Args: cobra.NoArgs,
+	}
+	gate := addConfigFlag(c)
+	gate.addOverrides()
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		cfg, err := gate.load(c.Context(), sys)
+		if err != nil {
+			return err
+		}
+		srv, stop, err := build(c.Context(), sys, cfg)
+		if err != nil {
+			return err
+		}
+		defer stop()
+		if len(srv.Lanes()) == 0 {
+			return &cli.ExitError{Code: cli.Refused, Err: errNoMirror}
+		}
+		stopMirror, err := beginMirror(c.Context(), cfg, srv, true)
+		if err != nil {
+			return err
+		}
+		defer stopMirror()
+		fmt.Fprintln(sys.Stdout, "running mirror jobs")
+		<-c.Context().Done()
+		return nil
+	}
+	exitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Usage)
+	return c
+}
+
+// queueCommand is a command on the queue of a configuration, which may belong to a running gate.
+func queueCommand(sys *cli.System, c *cobra.Command, do func(context.Context, *mirror.Queue, []string) error) *cobra.Command {
+	gate := addConfigFlag(c)
+	gate.addOverrides()
+	c.RunE = func(c *cobra.Command, args []string) error {
+		cfg, err := gate.load(c.Context(), sys)
+		if err != nil {
+			return err
+		}
+		q, err := mirror.Open(c.Context(), cfg.DataDir, cfg.Queue.URL, slog.New(slog.DiscardHandler))
+		if err != nil {
+			return err
+		}
+		defer q.Close()
+		return do(c.Context(), q, args)
+	}
+	exitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Usage)
+	return c
+}
+
+func newMirrorList(sys *cli.System) *cobra.Command {
+	return queueCommand(sys, &cobra.Command{
+		Use: "list", Short: "List dead and waiting jobs with their reasons", Args: cobra.NoArgs,
+	}, func(ctx context.Context, q *mirror.Queue, _ []string) error {
+		st, err := q.Status(ctx)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(sys.Stdout, "ready %d, running %d, waiting %d, done %d, dead %d\n", st.Ready, st.Running, st.Waiting, st.Done, st.Dead)
+		tw := tabwriter.NewWriter(sys.Stdout, 0, 0, 2, ' ', 0)
+		for _, e := range append(st.DeadJobs, st.WaitingJobs...) {
+			state := "waiting"
+			if !e.Ended.IsZero() {
+				state = "dead"
+			}
+			fmt.Fprintf(tw, "%d\t%s\t%s\t%d attempts\t%s\n", e.ID, state, e.Job, e.Attempts, e.Reason)
+		}
+		return tw.Flush()
+	})
+}
+
+func newMirrorRetry(sys *cli.System) *cobra.Command {
+	c := &cobra.Command{
+		Use: "retry ID…", Short: "Give jobs another attempt now",
+		Long: "Gives the named jobs, or all dead ones with --all, another attempt now.",
+	}
+	return onJobs(sys, c, "will be tried again", (*mirror.Queue).Retry)
+}
+
+func newMirrorDrop(sys *cli.System) *cobra.Command {
+	c := &cobra.Command{
+		Use: "drop ID…", Short: "Take jobs out of the queue",
+		Long: "Takes the named jobs, or all dead ones with --all, out of the queue for good. The next client that asks for such a file makes\n" +
+			"a new job of it.",
+	}
+	return onJobs(sys, c, "is dropped", (*mirror.Queue).Drop)
+}
+
+// onJobs acts on jobs by their numbers and says what it did, for the record.
+func onJobs(sys *cli.System, c *cobra.Command, done string, act func(*mirror.Queue, context.Context, int64) (mirror.Entry, error)) *cobra.Command {
+	all := c.Flags().Bool("all", false, "all dead jobs")
+	c.Args = func(_ *cobra.Command, args []string) error {
+		if (len(args) == 0) != *all {
+			return errors.New("name jobs by their numbers, which ecluse mirror list shows, or give --all")
+		}
+		_, err := jobNumbers(args)
+		return err
+	}
+	return queueCommand(sys, c, func(ctx context.Context, q *mirror.Queue, args []string) error {
+		ids, err := jobNumbers(args)
+		if err != nil {
+			return err
+		}
+		if *all {
+			dead, err := q.Dead(ctx, 10_000)
+			if err != nil {
+				return err
+			}
+			for _, e := range dead {
+				ids = append(ids, e.ID)
+			}
+		}
+		for _, id := range ids {
+			e, err := act(q, ctx, id)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(sys.Stdout, "job %d (%s) %s\n", id, e.Job, done)
+		}
+		return nil
+	})
+}
+
+func jobNumbers(args []string) ([]int64, error) {
+	var ids []int64
+	for _, a := range args {
+		id, err := strconv.ParseInt(a, 10, 64)
+		if err != nil || id < 1 {
+			return nil, fmt.Errorf("%q is not the number of a job", a)
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
+}

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+
+	"github.com/ecluse-gate/ecluse/internal/cli"
+	"github.com/ecluse-gate/ecluse/internal/config"
+	"github.com/ecluse-gate/ecluse/internal/gate"
+	"github.com/ecluse-gate/ecluse/internal/mirror"
+	"github.com/ecluse-gate/ecluse/internal/mirror/lockfile"
+	"github.com/ecluse-gate/ecluse/internal/server"
+)
+
+func newMirrorAdd(sys *cli.System) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "add --lockfile FILE…",
+		Short: "Make mirror jobs of what a build needs",
+		Long: "Reads lock files (package-lock.json, pnpm-lock.yaml, yarn.lock, requirements.txt, uv.lock) and makes a job of each file they name.\n" +
+			"The jobs run at the worker's own pace, under the same rules as a client's request. A requirements.txt names no files, so the\n" +
+			"public index is asked which there are; while it wants a pause this command waits.",
+		Args: cobra.NoArgs,
+	}
+	conf := addConfigFlag(c)
+	conf.addOverrides()
+	files := c.Flags().StringArray("lockfile", nil, "lock `FILE`; may be given more than once")
+	if err := c.MarkFlagRequired("lockfile"); err != nil {
+		panic(err) // the flag stands one line above
+	}
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		needs, skipped, err := readLockfiles(*files)
+		if err != nil {
+			return err
+		}
+		cfg, err := conf.load(c.Context(), sys)
+		if err != nil {
+			return err
+		}
+		return addJobs(c.Context(), sys, cfg, needs, skipped)
+	}
+	exitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Partial, cli.Usage, cli.Interrupted)
+	return c
+}
+
+func readLockfiles(files []string) (needs []lockfile.Need, skipped int, err error) {
+	for _, name := range files {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, 0, err
+		}
+		data, err := io.ReadAll(io.LimitReader(f, lockfile.MaxBytes+1))
+		_ = f.Close()
+		if err != nil {
+			return nil, 0, err
+		}
+		some, n, err := lockfile.Read(name, data)
+		if err != nil {
+			return nil, 0, &cli.ExitError{Code: cli.Refused, Err: err}
+		}
+		needs, skipped = append(needs, some...), skipped+n
+	}
+	return needs, skipped, nil
+}
+
+// addJobs makes jobs and says how many. What an ecosystem without a mirror needs is told of and left out.
+func addJobs(ctx context.Context, sys *cli.System, cfg *config.Config, needs []lockfile.Need, skipped int) error {
+	cfg.Artifacts.MaxBytes, cfg.Cache.DiskBytes = 0, 0 // those belong to a gate that may be running
+	srv, stop, err := build(ctx, sys, cfg)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	if len(srv.Lanes()) == 0 {
+		return &cli.ExitError{Code: cli.Refused, Err: errNoMirror}
+	}
+	q, err := mirror.Open(ctx, cfg.DataDir, cfg.Queue.URL, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	defer q.Close()
+	a := adder{ctx: ctx, sys: sys, gate: srv, queue: q, skipped: skipped}
+	if cli.IsTerminal(sys.Stderr) {
+		a.bar = progressbar.NewOptions(len(needs), progressbar.OptionSetWriter(sys.Stderr), progressbar.OptionShowCount(),
+			progressbar.OptionSetDescription("mirror jobs"), progressbar.OptionClearOnFinish())
+	}
+	return a.run(needs)
+}
+
+// adder makes jobs of needs.
+type adder struct {
+	ctx   context.Context //nolint:containedctx // of one command
+	sys   *cli.System
+	gate  *server.Server
+	queue *mirror.Queue
+	bar   *progressbar.ProgressBar // nil: not on a terminal
+
+	named, fresh, skipped, failed int
+}
+
+const addBatch = 100
+
+func (a *adder) run(needs []lockfile.Need) error {
+	var batch []mirror.Job
+	for i, n := range needs {
+		jobs, err := a.jobs(n)
+		if err != nil {
+			return err
+		}
+		a.named += len(jobs)
+		if batch = append(batch, jobs...); len(batch) >= addBatch || i == len(needs)-1 {
+			fresh, err := a.queue.Insert(a.ctx, batch)
+			if err != nil {
+				return err
+			}
+			a.fresh, batch = a.fresh+fresh, batch[:0]
+		}
+		if a.bar != nil {
+			_ = a.bar.Add(1)
+		}
+	}
+	fmt.Fprintf(a.sys.Stdout, "%d files: %d new jobs, %d known already; %d entries are not from a mirrored registry, %d could not be looked up\n",
+		a.named, a.fresh, a.named-a.fresh, a.skipped, a.failed)
+	if a.failed > 0 {
+		return &cli.ExitError{Code: cli.Partial}
+	}
+	return nil
+}
+
+// jobs are the jobs of one need.
+func (a *adder) jobs(n lockfile.Need) ([]mirror.Job, error) {
+	if _, ok := a.gate.Lanes()[n.Ecosystem]; !ok {
+		a.skipped++
+		return nil, nil
+	}
+	files := []string{n.File}
+	if n.File == "" {
+		var err error
+		if files, err = a.files(n); a.ctx.Err() != nil {
+			return nil, a.ctx.Err()
+		} else if err != nil {
+			a.failed++
+			fmt.Fprintf(a.sys.Stderr, "%s:%s@%s: %v\n", n.Ecosystem, n.Package, n.Version, err)
+			return nil, nil
+		}
+	}
+	jobs := make([]mirror.Job, 0, len(files))
+	for _, f := range files {
+		jobs = append(jobs, mirror.Job{Ecosystem: n.Ecosystem, Package: n.Package, Version: n.Version, File: f})
+	}
+	return jobs, nil
+}
+
+// files asks the public index which files there are, and waits out its pauses.
+func (a *adder) files(n lockfile.Need) ([]string, error) {
+	for {
+		files, err := a.gate.Files(a.ctx, n.Ecosystem, n.Package, n.Version)
+		pause, ok := errors.AsType[*gate.Unavailable](err)
+		if !ok || !pause.Cooldown {
+			return files, err
+		}
+		select {
+		case <-time.After(pause.Wait):
+		case <-a.ctx.Done():
+			return nil, a.ctx.Err()
+		}
+	}
+}
