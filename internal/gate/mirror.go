@@ -148,9 +148,9 @@ func (g *Gate) offerFile(r ArtifactRequest, v registry.Version) {
 	}
 }
 
-// Files lists the files of one version in the public listing, whatever the rules say: each is admitted when it is fetched. Version is
+// FilesOf lists the files of one version in the public listing, whatever the rules say: each is admitted when it is fetched. Version is
 // compared as the listing spells it.
-func (g *Gate) Files(ctx context.Context, name, version string) ([]string, error) {
+func (g *Gate) FilesOf(ctx context.Context, name, version string) ([]string, error) {
 	if g.firstParty(name) {
 		return nil, &NotFound{What: name}
 	}

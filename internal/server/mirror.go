@@ -12,7 +12,6 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/npm"
 	"github.com/ecluse-gate/ecluse/internal/obs"
 	"github.com/ecluse-gate/ecluse/internal/pypi"
-	"github.com/ecluse-gate/ecluse/internal/pypi/naming"
 	"github.com/ecluse-gate/ecluse/internal/upstream"
 )
 
@@ -103,13 +102,10 @@ type Queue struct {
 	mirror.Status
 }
 
-// Files lists the files of one version in an ecosystem's public listing; see gate.Gate.Files.
+// Files lists the files of one version in an ecosystem's public listing; see gate.Gate.FilesOf.
 func (s *Server) Files(ctx context.Context, ecosystem, name, version string) ([]string, error) {
 	if ecosystem == pypi.Ecosystem {
-		if normal, ok := naming.NormalizeVersion(version); ok {
-			version = normal
-		}
-		return s.opts.PyPI.Files(ctx, name, version)
+		return s.opts.PyPI.FilesOf(ctx, name, version)
 	}
-	return s.opts.NPM.Files(ctx, name, version)
+	return s.opts.NPM.FilesOf(ctx, name, version)
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/ecluse-gate/ecluse/internal/npm"
 	"github.com/ecluse-gate/ecluse/internal/pypi"
+	"github.com/ecluse-gate/ecluse/internal/pypi/naming"
 )
 
 // Need is one file that a build needs, or, while File is empty, all files of one version.
@@ -200,7 +201,11 @@ func (r *reader) requirements(data []byte) error {
 			r.skipped++
 			continue
 		}
-		r.needs = append(r.needs, Need{Ecosystem: pypi.Ecosystem, Package: pypi.Normalize(m[1]), Version: m[2]})
+		version := m[2]
+		if normal, ok := naming.NormalizeVersion(version); ok {
+			version = normal
+		}
+		r.needs = append(r.needs, Need{Ecosystem: pypi.Ecosystem, Package: pypi.Normalize(m[1]), Version: version})
 	}
 	return nil
 }
