@@ -127,8 +127,8 @@ type writer struct {
 func newWriter(ctx context.Context, tx *sql.Tx, ecosystem string) (*writer, error) {
 	// A record that is there twice affects what either of the two affects.
 	advisory, err := tx.PrepareContext(ctx, `INSERT INTO advisory (id, aliases, malware, score, modified) VALUES (?, ?, ?, ?, ?)
-		ON CONFLICT (id) DO UPDATE SET malware = max(malware, excluded.malware), score = max(coalesce(score, excluded.score), excluded.score)
-		RETURNING n`)
+		ON CONFLICT (id) DO UPDATE SET malware = max(malware, excluded.malware),
+		score = max(coalesce(score, excluded.score), coalesce(excluded.score, score)) RETURNING n`)
 	if err != nil {
 		return nil, err
 	}

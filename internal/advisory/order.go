@@ -2,7 +2,10 @@ package advisory
 
 import (
 	"errors"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/Masterminds/semver/v3"
 	pep440 "github.com/aquasecurity/go-pep440-version"
@@ -20,12 +23,7 @@ func parseVersion(ecosystem, text string) (ordered, error) {
 		return nil, errors.New("version too long")
 	}
 	if ecosystem == "pypi" {
-		public, local, has := strings.Cut(text, "+")
-		if has { // the library knows only one of the three separators of a local version
-			text = public + "+" + strings.NewReplacer("-", ".", "_", ".").Replace(local)
-		}
-		v, err := pep440.Parse(text)
-		return pep440Version{v}, err
+		return parsePEP440(text)
 	}
 	v, err := semver.NewVersion(text)
 	return semverVersion{v}, err
@@ -35,9 +33,58 @@ type semverVersion struct{ *semver.Version }
 
 func (v semverVersion) compare(other ordered) int { return v.Compare(other.(semverVersion).Version) }
 
-type pep440Version struct{ pep440.Version }
+// pep440Version is a version of PEP 440. Most are plain releases, numbers and dots, which are compared here; the library, which takes some
+// microseconds for a comparison, is asked about all others.
+type pep440Version struct {
+	release []uint64 // of a plain release, without zeros at the end; else nil
 
-func (v pep440Version) compare(other ordered) int { return v.Compare(other.(pep440Version).Version) }
+	text string
+	once sync.Once // guards the reading of full from text
+	full pep440.Version
+}
+
+func parsePEP440(text string) (ordered, error) {
+	public, local, has := strings.Cut(text, "+")
+	if has { // the library knows only one of the three separators of a local version
+		text = public + "+" + strings.NewReplacer("-", ".", "_", ".").Replace(local)
+	}
+	v := &pep440Version{text: text, release: plainRelease(text)}
+	if v.release != nil {
+		return v, nil
+	}
+	var err error
+	v.once.Do(func() { v.full, err = pep440.Parse(text) })
+	return v, err
+}
+
+func (v *pep440Version) compare(other ordered) int {
+	o := other.(*pep440Version)
+	if v.release != nil && o.release != nil {
+		return slices.Compare(v.release, o.release)
+	}
+	return v.whole().Compare(o.whole())
+}
+
+func (v *pep440Version) whole() pep440.Version {
+	v.once.Do(func() { v.full, _ = pep440.Parse(v.text) }) // a plain release is a version
+	return v.full
+}
+
+// plainRelease reads numbers separated by dots, and drops the zeros at the end but one; nil for anything else.
+func plainRelease(text string) []uint64 {
+	release := make([]uint64, 0, 4)
+	for part := range strings.SplitSeq(text, ".") {
+		n, err := strconv.ParseUint(part, 10, 64)
+		if err != nil || part[0] == '+' {
+			return nil
+		}
+		release = append(release, n)
+	}
+	for len(release) > 1 && release[len(release)-1] == 0 {
+		release = release[:len(release)-1]
+	}
+	return release
+}
 
 // osvName is the ecosystem as OSV spells it.
 func osvName(ecosystem string) string {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	pep440 "github.com/aquasecurity/go-pep440-version"
 	"pgregory.net/rapid"
 )
 
@@ -21,6 +22,28 @@ func TestSemverOrder(t *testing.T) {
 	rising(t, "npm", "0.0.0-0 0.0.0 0.0.1 1.0.0-alpha 1.0.0-alpha.1 1.0.0-alpha.beta 1.0.0-beta 1.0.0-beta.2 1.0.0-beta.11 1.0.0-rc.1 1.0.0 1.0.1-0 "+
 		"1.0.1 1.9.0 1.10.0 2.0.0-x 2.0.0 1000000.0.0")
 	same(t, "npm", "1.0.0+a 1.0.0+b", "1.0.0+a 1.0.0", "1.0 1.0.0", "v1.0.0 1.0.0", "1 1.0.0")
+}
+
+// Plain releases are compared here, as the library would.
+func TestPlainReleasesAgreeWithTheLibrary(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		draw := func(label string) string {
+			var parts []string
+			for range rapid.IntRange(1, 4).Draw(t, label) {
+				parts = append(parts, rapid.SampledFrom([]string{"0", "1", "2", "10", "007", "18446744073709551615"}).Draw(t, "part"))
+			}
+			return strings.Join(parts, ".")
+		}
+		a, b := draw("a"), draw("b")
+		x, errX := parsePEP440(a)
+		y, errY := parsePEP440(b)
+		if errX != nil || errY != nil || x.(*pep440Version).release == nil {
+			t.Fatalf("%s, %s: %v, %v", a, b, errX, errY)
+		}
+		if got, want := x.compare(y), pep440.MustParse(a).Compare(pep440.MustParse(b)); got != want {
+			t.Fatalf("%s against %s: %d, the library says %d", a, b, got, want)
+		}
+	})
 }
 
 func rising(t *testing.T, ecosystem, versions string) {
@@ -61,7 +84,7 @@ func compareTexts(t *testing.T, ecosystem, a, b string) int {
 func TestNoVersions(t *testing.T) {
 	for ecosystem, texts := range map[string][]string{
 		"npm":  {"", "latest", "1.2.3.4", "1.2.3-01", "1..2", strings.Repeat("1", 300), "99999999999999999999.0.0"},
-		"pypi": {"", "latest", "2004d", "1.0-", "1.0+", "1..2", strings.Repeat("1", 300), "1.99999999999999999999"},
+		"pypi": {"", "latest", "2004d", "1.0-", "1.0+", "1..2", "+1", "1.+2", "-1", "1_0", "0x1", ".", "1.", strings.Repeat("1", 300), "1.99999999999999999999"},
 	} {
 		for _, text := range texts {
 			if v, err := parseVersion(ecosystem, text); err == nil {

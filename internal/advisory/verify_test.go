@@ -145,6 +145,29 @@ func TestCounts(t *testing.T) {
 	}
 }
 
+// Of a record that is there twice the worse is taken, in whichever order they come.
+func TestTwiceIsTheWorse(t *testing.T) {
+	affected := `"affected":[{"package":{"ecosystem":"npm","name":"x"},"versions":["1.0.0"]}]`
+	records := []string{
+		`{"id":"A","severity":[{"type":"CVSS_V3","score":"5.0"}],` + affected + `}`,
+		`{"id":"A",` + affected + `}`,
+		`{"id":"A","severity":[{"type":"CVSS_V3","score":"7.0"}],"aliases":["MAL-1"],` + affected + `}`,
+	}
+	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}} {
+		store, err := Open(context.Background(), Options{Dir: t.TempDir(), Source: zipOf(t, records[order[0]], records[order[1]], records[order[2]]), Ecosystems: []string{"npm"}})
+		if err == nil {
+			err = store.Refresh(context.Background(), "npm")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, _ := store.Data().Lookup(registry.Package{Ecosystem: "npm", Name: "x"}, "1.0.0")
+		if len(found) != 1 || !found[0].Scored || found[0].Score != 7 || !found[0].Malware {
+			t.Errorf("%v: %+v", order, found)
+		}
+	}
+}
+
 // A process that is stopped while compiling leaves the data as it was, and nothing behind.
 func TestStoppedWhileCompiling(t *testing.T) {
 	dir := t.TempDir()

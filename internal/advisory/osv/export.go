@@ -2,6 +2,7 @@ package osv
 
 import (
 	"archive/zip"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -22,7 +23,7 @@ const (
 var ErrTooLarge = errors.New("the export has too many records or bytes")
 
 // Export reads the records of a zip or of a folder, one after the other. A record that cannot be read comes as bytes that are no
-// record, so that it is counted as broken; an error ends the export.
+// record, so that it is counted as broken; an error ends the export. The bytes are good until the next ones come.
 func Export(path string) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		st, err := os.Stat(path)
@@ -45,7 +46,10 @@ func Export(path string) iter.Seq2[[]byte, error] {
 var errStopped = errors.New("stopped")
 
 // budget is what may still be read.
-type budget struct{ records, bytes int64 }
+type budget struct {
+	records, bytes int64
+	buf            bytes.Buffer // the record that was read last
+}
 
 func (b *budget) folder(path string, yield func([]byte, error) bool) error {
 	return filepath.WalkDir(path, func(name string, d fs.DirEntry, err error) error {
@@ -76,7 +80,7 @@ func (b *budget) zip(path string, yield func([]byte, error) bool) (err error) {
 func isRecord(name string) bool { return strings.HasSuffix(name, ".json") }
 
 func (b *budget) one(open func() (io.ReadCloser, error), yield func([]byte, error) bool) error {
-	data := readOne(open)
+	data := b.read(open)
 	b.records--
 	b.bytes -= int64(len(data))
 	if b.records < 0 || b.bytes < 0 {
@@ -88,18 +92,18 @@ func (b *budget) one(open func() (io.ReadCloser, error), yield func([]byte, erro
 	return nil
 }
 
-// readOne is the content of a record, or nothing when it cannot be read or is too large.
-func readOne(open func() (io.ReadCloser, error)) []byte {
+// read is the content of a record, or nothing when it cannot be read or is too large.
+func (b *budget) read(open func() (io.ReadCloser, error)) []byte {
 	r, err := open()
 	if err != nil {
 		return nil
 	}
 	defer r.Close()
-	data, err := io.ReadAll(io.LimitReader(r, maxRecord+1))
-	if err != nil || len(data) > maxRecord {
+	b.buf.Reset()
+	if n, err := b.buf.ReadFrom(io.LimitReader(r, maxRecord+1)); err != nil || n > maxRecord {
 		return nil
 	}
-	return data
+	return b.buf.Bytes()
 }
 
 // Fingerprint tells whether a local export has changed: by the number, the size and the newest time of its files.
