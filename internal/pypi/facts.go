@@ -13,21 +13,7 @@ import (
 func (s *scan) finish() {
 	s.releases = make(map[string]uint32, 64)
 	s.listReleases()
-	versions := make([]string, len(s.raw))
-	kinds := make([]string, len(s.raw))
-	for i := range s.raw {
-		r := &s.raw[i]
-		version, kind, ok := naming.VersionOfFile(s.doc.name, r.file) // C68
-		if r.bad = r.bad || !ok; r.bad {
-			continue
-		}
-		versions[i], kinds[i] = version, kind
-		if i > 0 && versions[i-1] == version { // files of a release come together, mostly
-			r.release = s.raw[i-1].release
-		} else {
-			r.release = s.releaseOf(version)
-		}
-	}
+	placed := s.place()
 	var names listing.Names
 	var at []int // the files that names has
 	for i := range s.raw {
@@ -41,11 +27,10 @@ func (s *scan) finish() {
 	}
 	kept := 0
 	for i := range s.raw {
-		if s.raw[i].bad {
-			continue
+		if !s.raw[i].bad {
+			s.raw[kept], placed[kept] = s.raw[i], placed[i]
+			kept++
 		}
-		s.raw[kept], versions[kept], kinds[kept] = s.raw[i], versions[i], kinds[i]
-		kept++
 	}
 	if dropped := len(s.raw) - kept; dropped > 0 {
 		s.doc.dropped += dropped
@@ -56,7 +41,29 @@ func (s *scan) finish() {
 		}
 	}
 	s.doc.names = names
-	s.facts(versions, kinds)
+	s.facts(placed)
+}
+
+// place is what a file's name says of it.
+type place struct{ version, kind string }
+
+// place reads the names of all files (C68) and gives each its release.
+func (s *scan) place() []place {
+	placed := make([]place, len(s.raw))
+	for i := range s.raw {
+		r := &s.raw[i]
+		version, kind, ok := naming.VersionOfFile(s.doc.name, r.file)
+		if r.bad = r.bad || !ok; r.bad {
+			continue
+		}
+		placed[i] = place{version, kind}
+		if i > 0 && placed[i-1].version == version { // files of a release come together, mostly
+			r.release = s.raw[i-1].release
+		} else {
+			r.release = s.releaseOf(version)
+		}
+	}
+	return placed
 }
 
 // distinguish looks at a file that is there a second time. When both say the same of its bytes and its age, the first one stays; else neither
@@ -102,7 +109,7 @@ func (s *scan) releaseOf(version string) uint32 {
 }
 
 // facts builds what rules and the file route read, in a few large allocations.
-func (s *scan) facts(versions, kinds []string) {
+func (s *scan) facts(placed []place) {
 	n := len(s.raw)
 	d := s.doc
 	d.versions, d.entries = make([]registry.Version, n), make([]entry, n)
@@ -112,7 +119,7 @@ func (s *scan) facts(versions, kinds []string) {
 		artifacts[i] = registry.Artifact{File: r.file, URL: r.address, Digests: r.digests, Companion: r.companion}
 		d.entries[i] = r.entry
 		d.versions[i] = registry.Version{
-			Version: versions[i], Published: r.published, InstallScripts: kinds[i] != naming.KindWheel,
+			Version: placed[i].version, Published: r.published, InstallScripts: placed[i].kind != naming.KindWheel,
 			Artifacts: artifacts[i : i+1 : i+1],
 		}
 	}

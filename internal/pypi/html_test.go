@@ -95,6 +95,7 @@ func TestLinksOfAPage(t *testing.T) {
 		"base":                    {`<base href="https://files.example/a/"><a href="x-1.0.tar.gz">x</a>`, "https://files.example/a/x-1.0.tar.gz"},
 		"relative base":           {`<base href="/files/"><a href="x-1.0.tar.gz">x</a>`, "https://secret.example/files/x-1.0.tar.gz"},
 		"base after the link":     {`<a href="x-1.0.tar.gz">x</a><base href="/late/">`, "https://secret.example/late/x-1.0.tar.gz"},
+		"broken base":             {`<base href="http://[::1"><a href="x-1.0.tar.gz">x</a>`, "https://secret.example/simple/x/x-1.0.tar.gz"},
 		"first base counts":       {`<base target=_top><base href="/one/"><base href="/two/"><a href="x-1.0.tar.gz">x</a>`, "https://secret.example/one/x-1.0.tar.gz"},
 		"white space around":      {"<a href=\"\n  x-1.0.tar.gz\t\">x</a>", "https://secret.example/simple/x/x-1.0.tar.gz"},
 		"line break within":       {"<a href=\"x-1.0\n.tar.gz\">x</a>", "https://secret.example/simple/x/x-1.0.tar.gz"},

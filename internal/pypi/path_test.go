@@ -83,7 +83,7 @@ func FuzzParsePath(f *testing.F) {
 
 // C46: the project is put below the index's base exactly once.
 func TestListingPath(t *testing.T) {
-	if got := ListingPath("Foo.Bar"); got != "/foo-bar/" {
+	if got := ListingPath("Foo.Bar"); got != "/foo-bar/" || Normalize("Foo.Bar") != "foo-bar" {
 		t.Error(got)
 	}
 }

@@ -239,3 +239,24 @@ func TestSerial(t *testing.T) {
 		t.Errorf("none: %d", n)
 	}
 }
+
+// What is odd beside the files is passed over, and what can be kept of it is kept.
+func TestOddMembers(t *testing.T) {
+	long := strings.Repeat("1", 200)
+	doc := scanned(t, jsonSource(`{"meta":{"tracks":[1,"https://a.example/","\ud83d"],"_last-serial":"x"},"files":[`+file("x-1.0.tar.gz")+`],"versions":["","`+long+`","1"],`+
+		`"project-status":"gone","alternate-locations":{}}`))
+	body := string(rendered(t, FormHTML, keeping(doc, all)).Body)
+	if strings.Count(body, "<meta ") != 3 || !strings.Contains(body, `<meta name="pypi:tracks" content="https://a.example/">`) {
+		t.Error(body)
+	}
+	if got := string(rendered(t, FormJSON, keeping(doc, all)).Body); !strings.Contains(got, `"versions":["1"]`) || !strings.Contains(got, `"project-status":"gone"`) {
+		t.Error(got)
+	}
+	if _, ok := Serial(doc); ok {
+		t.Error("a serial that is none")
+	}
+	doc = scanned(t, jsonSource(`{"project-status":{"status":7,"reason":null,"_more":[]},"files":[]}`))
+	if body := string(rendered(t, FormHTML, keeping(doc, all)).Body); strings.Contains(body, "project-status") {
+		t.Error(body)
+	}
+}

@@ -95,14 +95,9 @@ func rawVersion(name, file string) (raw, kind string) {
 	case KindSdist:
 		raw = afterName(name, stem)
 	case KindEgg:
-		raw, _ = cutBefore(afterName(name, stem), "-py")
+		raw, _, _ = strings.Cut(afterName(name, stem), "-py")
 	case KindInstaller:
-		raw = afterName(name, stem)
-		if cut, found := cutBefore(raw, ".win"); found {
-			raw = cut
-		} else if cut, found := cutBefore(raw, ".linux"); found {
-			raw = cut
-		}
+		raw, _, _ = strings.Cut(afterName(name, stem), ".win")
 	}
 	return raw, kind
 }
@@ -142,12 +137,6 @@ func named(name, spelled string) bool {
 		return false
 	}
 	return spelled == name || Normalize(spelled) == name
-}
-
-// cutBefore is strings.Cut without what follows.
-func cutBefore(s, sep string) (before string, found bool) {
-	before, _, found = strings.Cut(s, sep)
-	return before, found
 }
 
 // plain reports whether a file name is one path segment of characters that need no escaping anywhere: not in a URL, not in JSON, not in
