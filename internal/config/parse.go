@@ -29,21 +29,7 @@ type (
 
 // parseInto reads v into the place that dst points to.
 func parseInto(dst any, v value) (err error) {
-	switch list := dst.(type) {
-	case *[]string:
-		*list, err = v.items()
-		return err
-	case *[]*url.URL:
-		*list, err = parseEach(v, parseURL)
-		return err
-	case *[]cooldown.Authority:
-		*list, err = parseEach(v, parseAuthority)
-		return err
-	case *[]netip.Prefix:
-		*list, err = parseEach(v, parsePrefix)
-		return err
-	case *[]policy.Pattern:
-		*list, err = parseEach(v, parseName)
+	if known, err := parseList(dst, v); known {
 		return err
 	}
 	if v.isList {
@@ -79,6 +65,25 @@ func parseInto(dst any, v value) (err error) {
 		return parseText(dst, s)
 	}
 	return err
+}
+
+// parseList reads the kinds of lists.
+func parseList(dst any, v value) (known bool, err error) {
+	switch list := dst.(type) {
+	case *[]string:
+		*list, err = v.items()
+	case *[]*url.URL:
+		*list, err = parseEach(v, parseURL)
+	case *[]cooldown.Authority:
+		*list, err = parseEach(v, parseAuthority)
+	case *[]netip.Prefix:
+		*list, err = parseEach(v, parsePrefix)
+	case *[]policy.Pattern:
+		*list, err = parseEach(v, parseName)
+	default:
+		return false, nil
+	}
+	return true, err
 }
 
 // parseText reads the kinds of text. A wrong one is kept all the same: the problem forbids its use.
