@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -55,22 +56,22 @@ func (h *holdings) alone(t *testing.T) {
 	}
 }
 
-// pythonClient installs plum into somewhere new; what is there in the end comes back.
+// pythonClient installs one project in the releases that a specifier allows (">=3") into somewhere new; what is there in the end comes back.
 type pythonClient struct {
 	name    string
-	install func(t *testing.T, index string) (result, []string)
+	install func(t *testing.T, index, project, specifier string) (result, []string)
 }
 
 func pythonClients(t *testing.T) (all []pythonClient) {
 	for _, p := range firstTwo(pips(t)) {
-		all = append(all, pythonClient{p.name, func(t *testing.T, index string) (result, []string) {
+		all = append(all, pythonClient{p.name, func(t *testing.T, index, project, specifier string) (result, []string) {
 			dir := t.TempDir()
-			return p.run(t, newSandbox(t), index, "install", "--target", dir, "plum"), distributions(t, dir)
+			return p.run(t, newSandbox(t), index, "install", "--target", dir, project+specifier), distributions(t, dir)
 		}})
 	}
 	for _, m := range managers(t) {
-		all = append(all, pythonClient{m.name, func(t *testing.T, index string) (result, []string) {
-			v := newVenture(t, m, index, map[string]string{"plum": ">=3"})
+		all = append(all, pythonClient{m.name, func(t *testing.T, index, project, specifier string) (result, []string) {
+			v := newVenture(t, m, index, map[string]string{project: specifier})
 			r := v.run(t, m.lock...)
 			if r.code == 0 {
 				more := v.run(t, m.install...)
@@ -101,24 +102,13 @@ func TestPythonCooldown(t *testing.T) {
 		for _, client := range pythonClients(t) {
 			t.Run(c.section+"/"+client.name, func(t *testing.T) {
 				t.Parallel()
-				row, ok := rows[strings.Fields(client.name)[0]]
-				if !ok {
-					t.Fatalf("docs/clients.md has no row for %s under %q", client.name, c.section)
-				}
 				o := newOrchard(t)
 				held := throttle(c.host(o.public), c.n, c.after)
 				g := serveGate(t, o.config(c.config))
-				r, got := client.install(t, g.pypi())
+				r, got := client.install(t, g.pypi(), "plum", ">=3")
 				t.Logf("exit code %d after %v, %d requests at the index and %d at the files, installed %q\n%s", r.code, r.took,
 					o.public.Index.Count(), o.public.Files.Count(), got, r.output)
-				if (r.code == 0) != row.installs || row.installs != (len(got) == 3) {
-					t.Errorf("exit code %d with %q installed; docs/clients.md says installed: %t", r.code, got, row.installs)
-				}
-				for _, text := range row.shows {
-					if !strings.Contains(words(r.output), text) {
-						t.Errorf("docs/clients.md says that the user sees %q", text)
-					}
-				}
+				client.asDocumented(t, c.section, rows, r, got)
 				held.alone(t)
 				o.counted(t, g)
 				o.noSecrets(t)
@@ -141,6 +131,59 @@ func documentedEnds(t *testing.T, section string) map[string]end {
 		ends[name] = end{strings.TrimSpace(cells[1]) == "installed", shows[name]}
 	}
 	return ends
+}
+
+// asDocumented wants a client to end as its row says, and to show its user what stands there. Both pips have one row.
+func (c pythonClient) asDocumented(t *testing.T, section string, rows map[string]end, r result, installed []string) {
+	t.Helper()
+	row, ok := rows[strings.Fields(c.name)[0]]
+	if !ok {
+		t.Fatalf("docs/clients.md has no row for %s under %q", c.name, section)
+	}
+	if (r.code == 0) != row.installs || row.installs == (len(installed) == 0) {
+		t.Errorf("exit code %d with %q installed; docs/clients.md says installed: %t", r.code, installed, row.installs)
+	}
+	for _, text := range row.shows {
+		if !strings.Contains(words(r.output), text) {
+			t.Errorf("docs/clients.md says that the user sees %q", text)
+		}
+	}
+}
+
+// A release that is too young is installed neither from a range, which finds an older one, nor from a pin, and a project of young releases
+// only is refused whole. What each client shows stands in docs/clients.md.
+func TestPythonRefusal(t *testing.T) {
+	o := newOrchard(t)
+	g := serveGate(t, o.config("cache: {ttl: 1h}\nserve: {helpMessage: ask the gate keepers}\n"))
+	for _, c := range []struct{ section, project, specifier string }{
+		{"Python: a young release beside older ones", "apple", "<1.4"},
+		{"Python: a pin on a young release", "apple", "==1.3"},
+		{"Python: a project with young releases only", "too-young", ">=1"},
+	} {
+		rows := documentedEnds(t, c.section)
+		for _, client := range pythonClients(t) {
+			t.Run(c.section+"/"+client.name, func(t *testing.T) {
+				t.Parallel()
+				r, got := client.install(t, g.pypi(), c.project, c.specifier)
+				t.Logf("exit code %d, installed %q\n%s", r.code, got, r.output)
+				client.asDocumented(t, c.section, rows, r, got)
+				if slices.Contains(got, "apple 1.3") || slices.Contains(got, "too_young 1.0") {
+					t.Errorf("a release that is too young is installed: %q", got)
+				}
+			})
+		}
+	}
+	t.Cleanup(func() {
+		if n := o.public.Files.CountSuffix("apple-1.3-py3-none-any.whl") + o.public.Files.CountSuffix("too_young-1.0-py3-none-any.whl"); n > 0 {
+			t.Errorf("%d requests for a file that is too young", n)
+		}
+		resp, body := ask(t, http.MethodGet, g.pypi()+"too-young/")
+		for _, text := range []string{"min-age", "versions are admitted 7 days after", "ask the gate keepers"} {
+			if resp.StatusCode != http.StatusForbidden || !strings.Contains(string(body), text) {
+				t.Errorf("%s %s", resp.Status, body)
+			}
+		}
+	})
 }
 
 // A storm on the index while files flow, a storm on files while the index answers, and one on companions: the counts at both hosts
