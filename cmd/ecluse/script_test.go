@@ -39,9 +39,9 @@ func TestScript(t *testing.T) {
 			path, err := exec.LookPath("ecluse")
 			env.Setenv("ECLUSE", path) // for scripts that change PATH
 			env.Values[stageKey{}] = &stage{}
-			docs, docsErr := filepath.Abs("../../docs")
-			env.Setenv("DOCS", docs)
-			return errors.Join(err, docsErr)
+			readme, readmeErr := filepath.Abs("../../README.md")
+			env.Setenv("README", readme)
+			return errors.Join(err, readmeErr)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code": exitsWith, "emulator": startEmulator, "script": setScript, "seen": seenRequests, "walk": extractWalk,

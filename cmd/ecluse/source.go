@@ -121,7 +121,11 @@ func conclude(sys *cli.System, o *source.Outcome) error {
 			fmt.Fprintf(sys.Stderr, "ecluse: %s\n", o.Next)
 		}
 	}
-	if code := statusCode(o.Status); code != cli.Done {
+	code := statusCode(o.Status)
+	if code == cli.Refused && o.Interrupted() {
+		code = cli.Interrupted
+	}
+	if code != cli.Done {
 		return cli.Exit(code, nil)
 	}
 	return nil

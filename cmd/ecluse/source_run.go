@@ -39,7 +39,7 @@ func newSourcePlan(sys *cli.System) *cobra.Command {
 	c.Flags().StringVar(&out, "out", "", "where the plan goes")
 	require(c, "request", "out")
 	flags.add(c)
-	exitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Usage)
+	exitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Usage, cli.Interrupted)
 	return c
 }
 
@@ -136,7 +136,7 @@ func newSourceApply(sys *cli.System) *cobra.Command {
 	c.Flags().StringVar(&places.Journal, "journal", "", "the private folder of the journal")
 	c.Flags().StringVar(&places.Receipts, "receipts", "", "the private folder of the receipts")
 	flags.add(c)
-	exitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Partial, cli.Waiting, cli.Usage)
+	exitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Partial, cli.Waiting, cli.Usage, cli.Interrupted)
 	return c
 }
 
@@ -166,7 +166,7 @@ func newSourceVerify(sys *cli.System) *cobra.Command {
 	c.Flags().StringVar(&dir, "journal", "", "the private folder of the journal")
 	require(c, "journal")
 	flags.add(c)
-	exitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Partial, cli.Waiting, cli.Usage)
+	exitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Partial, cli.Waiting, cli.Usage, cli.Interrupted)
 	return c
 }
 
@@ -195,6 +195,6 @@ func newSourceResume(sys *cli.System) *cobra.Command {
 	c.Flags().StringVar(&out, "out", "", "where the plan goes")
 	require(c, "journal", "out")
 	flags.add(c)
-	exitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Partial, cli.Waiting, cli.Usage)
+	exitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Partial, cli.Waiting, cli.Usage, cli.Interrupted)
 	return c
 }

@@ -92,6 +92,7 @@ func (b *batch) describe(before []record.State) {
 		o.warn(codeRetryUnproven, "the fate of a file is not known; it is never sent again")
 	}
 	if b.scribe.j != nil {
+		b.resumable = b.ackDigest != ""
 		o.FileBatch.Backoff = backoffOf(b.scribe.j.Record().Status(b.tool.Clock.Now(), ""))
 	}
 }

@@ -90,7 +90,7 @@ func explain(err error) *failure {
 	if s, ok := errors.AsType[*recovery.Stop](err); ok {
 		return fail(string(s.Code), bare(string(s.Code), s))
 	}
-	if errors.Is(err, context.Canceled) {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return fail(codeInterrupted, "interrupted")
 	}
 	return fail(codeInternal, err.Error())

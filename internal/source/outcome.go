@@ -101,6 +101,9 @@ func (o *Outcome) Write(w io.Writer) error {
 	return e.Encode(o)
 }
 
+// Interrupted says that a signal ended the run before anything was written.
+func (o *Outcome) Interrupted() bool { return o.Code == codeInterrupted }
+
 func (o *Outcome) warn(code, message string) {
 	for _, w := range o.Warnings {
 		if w.Code == code && w.Message == message {

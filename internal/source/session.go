@@ -22,6 +22,8 @@ type session struct {
 	scribe *scribe
 	client *search.Client
 	name   string // of the source
+	// resumable says that the journal holds the acknowledgement without which it is never continued.
+	resumable bool
 	// first is the failure that the outcome will name; later ones become warnings (S90).
 	first *failure
 }
@@ -64,8 +66,12 @@ func (s *session) finish(done string, wrote bool) *Outcome {
 		}
 	}
 	if o.FileBatch != nil && o.FileBatch.Backoff.Status == string(journal.Waiting) && o.Next == "" {
-		o.Next = "the service asked for no request before " + time.Unix(*o.FileBatch.Backoff.NotBeforeUTC, 0).UTC().Format(time.RFC3339) +
-			"; after that: ecluse source resume --journal DIR --out PLAN.json"
+		o.Next = "the service asked for no request before " + time.Unix(*o.FileBatch.Backoff.NotBeforeUTC, 0).UTC().Format(time.RFC3339)
+		if s.resumable {
+			o.Next += "; after that: ecluse source resume --journal DIR --out PLAN.json"
+		} else {
+			o.Next += "; after that look at the source on the service, and start again with an empty journal folder"
+		}
 	}
 	s.report.Finish(state)
 	if s.report.Broken() {

@@ -69,6 +69,9 @@ func (b *batch) post(ctx context.Context, f *item, attempt, result string) (*sea
 	stop := b.report.Send(f.number+1, len(b.files), f.state.Attempts)
 	b.scribe.next = intent{attempt: attempt, conclude: b.conclude(f, result)}
 	before := b.bytes.done
+	if f.state.Attempts > 1 {
+		before -= f.Size // counted at the first attempt
+	}
 	answer, err := b.client.UploadFile(ctx, b.name, search.Upload{
 		Name: f.Path, Metadata: b.plan.Markers(f.File), MediaType: f.MediaType, Fingerprint: b.fingerprint,
 		Bytes: f.Size, SHA256: f.SHA256, Content: content,

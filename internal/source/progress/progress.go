@@ -62,7 +62,7 @@ type File struct {
 	Ordinal int   `json:"ordinal"`
 	Total   int   `json:"total"`
 	Attempt int   `json:"attempt"`
-	Elapsed int64 `json:"elapsed_seconds"`
+	Elapsed int64 `json:"elapsed"` // seconds
 }
 
 const (
@@ -141,7 +141,14 @@ func (r *Reporter) Send(ordinal, total, attempt int) (stop func()) {
 			}
 		}
 	}()
-	return func() { close(quit); <-done }
+	return func() {
+		close(quit)
+		<-done
+		r.change(func() bool {
+			r.event.State, r.event.ProcessingFile = Running, nil
+			return false
+		})
+	}
 }
 
 // Count sets how many files are where, and how many are still to be proved.

@@ -37,7 +37,7 @@ func TestReporter(t *testing.T) {
 		time.Sleep(11 * time.Second)
 		stop()
 		e := take()
-		if len(e) != 3 || e[0].Activity != "upload" || *e[2].ProcessingFile != (progress.File{Ordinal: 1, Total: 3, Attempt: 2, Elapsed: 10}) {
+		if len(e) != 4 || e[3].ProcessingFile != nil || e[0].Activity != "upload" || *e[2].ProcessingFile != (progress.File{Ordinal: 1, Total: 3, Attempt: 2, Elapsed: 10}) {
 			t.Errorf("sending for 11 seconds made %d events: %+v", len(e), e)
 		}
 		time.Sleep(time.Minute)

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/ecluse-gate/ecluse/internal/source"
+	"github.com/ecluse-gate/ecluse/internal/source/plan"
+	"github.com/ecluse-gate/ecluse/internal/source/review"
+	"github.com/ecluse-gate/ecluse/journal"
+)
+
+// S151, tc-085: an operator's statement frees the journal of a killed run ten minutes after the review, for the files that were never attempted. The file
+// whose upload was cut off stays unverified for ever, also when the service turns out to have the others.
+func TestResolveFreesTheOthers(t *testing.T) {
+	v := newVictim(t)
+	must(t, v.emulator.SetScript(nil))
+	v.killAt, v.phase = 6, "arrived" // the second upload: GET, PUT, GET, GET files, POST, POST
+	v.run()
+	dir := v.path("journal")
+	killed := time.Now()
+	report, err := review.Show(dir, killed)
+	must(t, err)
+	if report.Backoff.State != journal.Unresolved || len(report.Blocks) != 1 || report.Files[1].Upload != "unverified" || report.Files[0].Verification != "confirmed" {
+		t.Fatalf("%+v", report)
+	}
+
+	statement, err := review.Plan(dir, journal.OutcomeNotApplied, killed)
+	must(t, err)
+	if _, err := review.Resolve(dir, statement, killed); code(err) != plan.CodeApproval {
+		t.Errorf("unapproved: %v", err)
+	}
+	approved := approve(t, statement)
+	if _, err := review.Resolve(v.path("elsewhere"), approved, killed); code(err) != review.CodeDrift {
+		t.Errorf("another folder: %v", err)
+	}
+	status, err := review.Resolve(dir, approved, killed.Add(time.Minute))
+	must(t, err)
+	if status.State != journal.Waiting || *status.NotBeforeUTC < killed.Unix()+600 {
+		t.Errorf("%+v", status)
+	}
+	if _, err := review.Resolve(dir, approved, killed.Add(time.Minute)); code(err) != review.CodeDrift {
+		t.Errorf("twice: %v", err)
+	}
+
+	sent := len(v.emulator.Requests())
+	if _, out := v.tool(killed.Add(9*time.Minute)).Resume(t.Context(), dir); out.Status != source.StatusWaiting || len(v.emulator.Requests()) != sent {
+		t.Errorf("too early: %s %s", out.Status, out.Code)
+	}
+	later := killed.Add(11 * time.Minute)
+	envelope, out := v.tool(later).Resume(t.Context(), dir)
+	if out.Status != source.StatusPlanned {
+		t.Fatalf("%s %s %s", out.Status, out.Code, out.Message)
+	}
+	out = v.tool(later).Apply(t.Context(), approve(t, envelope), source.Places{})
+	if out.Status != source.StatusPartial || out.FileBatch.Files[1].Upload != "unverified" || out.FileBatch.Files[2].Verification != "confirmed" {
+		t.Errorf("%s %s %+v", out.Status, out.Code, out.FileBatch.Files)
+	}
+	if names := v.emulator.State().Sources[0].Files; len(names) != 2 {
+		t.Errorf("the interrupted file was sent again: %+v", names)
+	}
+	v.once()
+}
+
+func code(err error) string {
+	if r, ok := errors.AsType[*plan.Refusal](err); ok {
+		return r.Code
+	}
+	return journal.CodeOf(err)
+}
