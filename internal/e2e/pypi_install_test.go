@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"bytes"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -37,6 +38,30 @@ func TestPipInstall(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A credential in the index URL opens the private index, and no public host ever sees it.
+func TestPipCredential(t *testing.T) {
+	o := newOrchard(t)
+	o.private.Index.Answer(func(w http.ResponseWriter, r *http.Request) bool {
+		if user, password, _ := r.BasicAuth(); user == "ann" && password == "a secret" {
+			return false
+		}
+		w.Header().Set("WWW-Authenticate", "Basic realm=x")
+		w.WriteHeader(http.StatusUnauthorized)
+		return true
+	})
+	g := serveGate(t, o.config(""))
+	p := pips(t)[0]
+	open := strings.Replace(g.pypi(), "http://", "http://ann:a%20secret@", 1)
+	if got, _ := p.target(t, newSandbox(t), open, "plum"); !slices.Equal(got, []string{"apple 1.1", "pear 1.0", "plum 3.1"}) {
+		t.Errorf("installed %q", got)
+	}
+	if r := p.run(t, newSandbox(t), g.pypi(), "install", "--target", t.TempDir(), "plum"); r.code == 0 {
+		t.Errorf("a private project was installed without a credential:\n%s", r.output)
+	}
+	o.noSecrets(t)
+	o.counted(t, g)
 }
 
 // pipCase is one thing that people do with pip.
@@ -75,6 +100,7 @@ func pipCases(t *testing.T, o *orchard) []pipCase {
 		{name: "a wrong hash", args: []string{"--require-hashes", "-r", filepath.Join(dir, "wrong.txt")}, says: []string{"DO NOT MATCH THE HASHES"}},
 		{name: "another spelling of the name", args: []string{"Fluffy.Server"}, want: []string{"fluffy_server 1.0"}}, // C21
 		{name: "a pin on a release that is too young", args: []string{"apple==1.3"}, says: []string{"No matching distribution found for apple==1.3"}},
+		{name: "a lazy wheel", args: []string{"--use-feature=fast-deps", "bare"}, want: []string{"bare 1.0", "pear 1.0"}}, // HEAD and ranges
 		{name: "no such project", args: []string{"nothing-here"}, says: []string{"No matching distribution found for nothing-here"}},
 	}
 }

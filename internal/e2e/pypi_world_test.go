@@ -49,6 +49,7 @@ func (x *index) stock(now time.Time) {
 		fakepypi.Wheel("apple", "1.3", fakepypi.UploadedAt(now)),
 		fakepypi.Wheel("apple", "2.0", fakepypi.RequiresPython(">=9.1")))
 	x.Publish("sources", fakepypi.Wheel("sources", "1.0"), fakepypi.Sdist("sources", "1.1"))
+	x.Publish("bare", fakepypi.Wheel("bare", "1.0", fakepypi.Requires("pear"), fakepypi.WithoutCompanion(), fakepypi.Padding(64<<10)))
 	x.Publish("too-young", fakepypi.Wheel("too-young", "1.0", fakepypi.UploadedAt(now)))
 	x.Publish("fluffy-server", fakepypi.Wheel("fluffy-server", "1.0"))
 }
