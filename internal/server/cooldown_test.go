@@ -115,7 +115,8 @@ func TestRefusalBody(t *testing.T) {
 		if err := json.Unmarshal([]byte(a.body), &body); err != nil {
 			t.Fatalf("%v: %s", err, a.body)
 		}
-		if !strings.Contains(body.Error, "pause") || !strings.Contains(body.Error, "Ask #platform") {
+		if !strings.Contains(body.Error, "pause") || !strings.Contains(body.Error, "Ask #platform") ||
+			!strings.Contains(body.Error, "ask again in 60 seconds") {
 			t.Errorf("error = %q", body.Error)
 		}
 		if got := a.header.Get("Cache-Status"); !strings.HasPrefix(got, "ecluse; ") || !strings.Contains(got, "detail=cooldown") {

@@ -22,8 +22,9 @@ type refusal struct {
 // refuse is the one table from error to HTTP status. What it does not know is a fault of ours, and its text stays inside.
 func refuse(err error) refusal {
 	if e, ok := errors.AsType[*gate.Unavailable](err); ok {
+		wait := wholeSeconds(e.Wait)
 		return refusal{
-			status: http.StatusServiceUnavailable, retryAfter: wholeSeconds(e.Wait), message: e.Error(),
+			status: http.StatusServiceUnavailable, retryAfter: wait, message: e.Error() + "; ask again in " + seconds(wait),
 			cooldown: e.Cooldown, forwarded: e.Forwarded,
 		}
 	}
@@ -54,6 +55,13 @@ func is[E error](err error) bool {
 // wholeSeconds rounds a wait up: never 0, at least 1 (R35).
 func wholeSeconds(d time.Duration) int64 {
 	return max(1, int64((d+time.Second-1)/time.Second))
+}
+
+func seconds(n int64) string {
+	if n == 1 {
+		return "1 second"
+	}
+	return strconv.FormatInt(n, 10) + " seconds"
 }
 
 // header sets the fields of a refusal.

@@ -150,7 +150,7 @@ func (w *world) config(yaml string) *config.Config {
 		rest += "\ncache: {diskBytes: 0}"
 	}
 	text := fmt.Sprintf("dataDir: '"+w.dataDir+"'\nmounts: {npm: {%s}, pypi: {%s}}\negress: {allowHTTP: [%s]}\n%s", npm, pypi,
-		strings.Join([]string{publicHost, privateHost, indexHost, filesHost, ownHost}, ", "), rest)
+		strings.Join([]string{publicHost, privateHost, indexHost, filesHost, ownHost, houseHost}, ", "), rest)
 	cfg, err := config.Load(w.t.Context(), config.Options{
 		File: "test.yaml", ReadFile: func(string) ([]byte, error) { return []byte(text), nil },
 	})
