@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"iter"
 	"net/url"
-	"os"
 	"strconv"
 	"time"
 
@@ -47,6 +46,18 @@ type Info struct {
 
 // maxBrokenShare is the share of records, one in so many, that may be broken before the whole export is refused.
 const maxBrokenShare = 100
+
+// compileAndLoad compiles an export into a new file, and reads that back as a later start would.
+func compileAndLoad(ctx context.Context, path string, info Info, from string) (*index, error) {
+	if err := compileInto(ctx, path, &info, osv.Export(from)); err != nil {
+		return nil, fmt.Errorf("compile: %w", err)
+	}
+	x, err := load(ctx, path, info.Ecosystem)
+	if err != nil {
+		return nil, fmt.Errorf("verify: %v", err)
+	}
+	return x, nil
+}
 
 // compileInto writes the export into a new SQLite file at path. It counts in info what it does.
 func compileInto(ctx context.Context, path string, info *Info, export iter.Seq2[[]byte, error]) (err error) {
@@ -187,26 +198,5 @@ func writeMeta(ctx context.Context, tx *sql.Tx, info *Info) error {
 			return err
 		}
 	}
-	return nil
-}
-
-// syncFile makes the content of a file survive a power loss.
-func syncFile(path string) (err error) {
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	return f.Sync()
-}
-
-// syncFolder makes the names in a folder survive a power loss, where the system can.
-func syncFolder(path string) (err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	_ = f.Sync() // not every system has it for folders
 	return nil
 }

@@ -24,6 +24,7 @@ func open(t testing.TB, source string) *Store {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = s.Close() })
 	for _, e := range s.opts.Ecosystems {
 		if err := s.Refresh(context.Background(), e); err != nil {
 			t.Fatalf("%s: %v", e, err)

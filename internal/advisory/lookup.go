@@ -3,6 +3,7 @@ package advisory
 import (
 	"sort"
 	"sync"
+	"time"
 
 	"github.com/ecluse-gate/ecluse/internal/advisory/osv"
 	"github.com/ecluse-gate/ecluse/internal/registry"
@@ -16,6 +17,8 @@ type index struct {
 	ecosystem string
 	packages  map[string]*entry
 	info      Info
+	number    int64     // of the database that it was read from
+	confirmed time.Time // when the source last said this, as the folder has it
 }
 
 type entry struct {

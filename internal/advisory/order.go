@@ -31,7 +31,10 @@ func parseVersion(ecosystem, text string) (ordered, error) {
 
 type semverVersion struct{ *semver.Version }
 
-func (v semverVersion) compare(other ordered) int { return v.Compare(other.(semverVersion).Version) }
+func (v semverVersion) compare(other ordered) int {
+	o, _ := other.(semverVersion) // one package's versions are of one ecosystem
+	return v.Compare(o.Version)
+}
 
 // pep440Version is a version of PEP 440. Most are plain releases, numbers and dots, which are compared here; the library, which takes some
 // microseconds for a comparison, is asked about all others.
@@ -58,7 +61,7 @@ func parsePEP440(text string) (ordered, error) {
 }
 
 func (v *pep440Version) compare(other ordered) int {
-	o := other.(*pep440Version)
+	o, _ := other.(*pep440Version) // as above
 	if v.release != nil && o.release != nil {
 		return slices.Compare(v.release, o.release)
 	}

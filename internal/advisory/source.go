@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ecluse-gate/ecluse/internal/advisory/osv"
+	"github.com/ecluse-gate/ecluse/internal/durable"
 	"github.com/ecluse-gate/ecluse/retryafter"
 )
 
@@ -71,35 +72,59 @@ func Locate(source, ecosystem string) string {
 // errUnchanged says that the source still is what was compiled last.
 var errUnchanged = errors.New("unchanged")
 
-// obtain makes the export at location available as a local path, and says by what its next change will be known. The release function
-// removes what was only lent.
-func (s *Store) obtain(ctx context.Context, location, known string) (path, validator string, release func(), err error) {
+// export is an export at hand.
+type export struct {
+	path string
+	// validator tells whether the source has changed since.
+	validator string
+	// release removes what was only lent.
+	release func()
+}
+
+// obtain makes the export at location available on this machine. known is the validator of what is there already.
+func (s *Store) obtain(ctx context.Context, folder *durable.Spools, location, known string) (*export, error) {
 	if !IsURL(location) {
-		validator, err = osv.Fingerprint(location)
+		validator, err := osv.Fingerprint(location)
 		if err == nil && validator == known {
 			err = errUnchanged
 		}
-		return location, validator, func() {}, err
+		return &export{path: location, validator: validator, release: func() {}}, err
 	}
 	if s.opts.Fetcher == nil {
-		return "", "", nil, errors.New("a source behind a URL needs a way to it")
+		return nil, errors.New("a source behind a URL needs a way to it")
 	}
 	resp, err := s.opts.Fetcher.Fetch(ctx, location, known)
 	received := time.Now()
 	if err != nil {
-		return "", "", nil, pause(err)
+		return nil, pause(err)
 	}
 	defer resp.Body.Close()
 	switch {
 	case resp.StatusCode == http.StatusNotModified && known != "":
-		return "", "", nil, errUnchanged
+		return nil, errUnchanged
 	case resp.StatusCode == http.StatusTooManyRequests, resp.StatusCode == http.StatusServiceUnavailable:
-		return "", "", nil, throttled(resp, received)
+		return nil, throttled(resp, received)
 	case resp.StatusCode != http.StatusOK:
-		return "", "", nil, fmt.Errorf("the source answered %d", resp.StatusCode)
+		return nil, fmt.Errorf("the source answered %d", resp.StatusCode)
 	}
-	path, err = s.download(resp.Body)
-	return path, resp.Header.Get("ETag"), func() { _ = os.Remove(path) }, err
+	return download(folder, resp)
+}
+
+// download keeps a body as a file for as long as it is needed: a zip is read from its end.
+func download(folder *durable.Spools, resp *http.Response) (*export, error) {
+	spool, err := folder.Create()
+	if err != nil {
+		return nil, err
+	}
+	n, err := io.Copy(spool, io.LimitReader(resp.Body, maxDownload+1))
+	if err == nil && n > maxDownload {
+		err = osv.ErrTooLarge
+	}
+	if err != nil {
+		spool.Discard()
+		return nil, err
+	}
+	return &export{path: spool.Path(), validator: resp.Header.Get("ETag"), release: spool.Discard}, nil
 }
 
 // pause looks for a refusal of our own cooldown in an error.
@@ -118,21 +143,4 @@ func throttled(resp *http.Response, received time.Time) error {
 		return fmt.Errorf("the source answered %d", resp.StatusCode)
 	}
 	return &Throttled{Wait: min(wait, maxWait)}
-}
-
-func (s *Store) download(body io.Reader) (path string, err error) {
-	f, err := os.CreateTemp(s.opts.Dir, tempPrefix+"*.zip")
-	if err != nil {
-		return "", err
-	}
-	defer func() {
-		if err = errors.Join(err, f.Close()); err != nil {
-			_ = os.Remove(f.Name())
-		}
-	}()
-	n, err := io.Copy(f, io.LimitReader(body, maxDownload+1))
-	if err == nil && n > maxDownload {
-		err = osv.ErrTooLarge
-	}
-	return f.Name(), err
 }

@@ -3,23 +3,13 @@ package advisory
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/ecluse-gate/ecluse/internal/advisory/osv"
+	"github.com/ecluse-gate/ecluse/internal/durable"
 )
-
-// tempPrefix begins the names of files that are not yet, or no longer, what they are meant to be.
-const tempPrefix = "tmp-"
-
-// staleTemp is the age from which on a file with tempPrefix was left behind by a process that died.
-const staleTemp = 24 * time.Hour
 
 // Options make a Store.
 type Options struct {
@@ -40,19 +30,21 @@ type Options struct {
 }
 
 // Store keeps the data of each ecosystem: in memory what is asked, on disk what survives a restart. It is safe for concurrent use.
+//
+// Of several processes that share a folder, the first one looks at the source; the others take over what it compiles, and its work when it
+// ends.
 type Store struct {
 	opts Options
 	data atomic.Pointer[Data]
-
 	swap sync.Mutex // held while data changes, and while OnSwap is told
 
-	mu     sync.Mutex // guards states
+	mu     sync.Mutex // guards all below
+	folder *durable.Spools
 	states map[string]*state
 }
 
 // state is how things stand with one ecosystem.
 type state struct {
-	loadErr error // why the database on disk was not taken
 	err     error // how the last look ended
 	checked time.Time
 	next    time.Time
@@ -63,62 +55,67 @@ type Status struct {
 	Info
 	// Loaded tells whether there is data at all; without, Info is empty but for the ecosystem.
 	Loaded bool
-	// Checked is when the source last confirmed or renewed the data; zero for not in this process. Next is when it is asked again.
+	// Checked is when the source last confirmed or renewed the data, in this process or before it. Next is when it is asked again.
 	Checked, Next time.Time
 	// Err is what went wrong last, if it did; the data is then the last that was good.
 	Err error
 }
 
-// Age is how old the news of the data are: the time since the source confirmed them, or since they were compiled.
+// Age is how old the news of the data are: the time since the source confirmed them. It is 0 when there is no data.
 func (s *Status) Age(now time.Time) time.Duration {
-	at := s.Compiled
-	if s.Checked.After(at) {
-		at = s.Checked
+	if s.Checked.IsZero() {
+		return 0
 	}
-	return now.Sub(at)
+	return now.Sub(s.Checked)
 }
 
 // Open takes what an earlier run left in the folder, without asking the source. A database that does not verify is passed over for the one
-// before it; that is in the Status, and no error.
+// before it; that is in the Status, and no error. Close ends the use of the folder.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	s := &Store{opts: o, states: map[string]*state{}}
-	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
-		return nil, fmt.Errorf("advisory data: %v", err)
+	if _, err := s.own(); err != nil && !errors.Is(err, durable.ErrSpoolsBusy) {
+		return nil, err
 	}
-	s.sweep(time.Now())
 	data := &Data{indexes: map[string]*index{}}
 	for _, ecosystem := range o.Ecosystems {
-		st := &state{}
-		s.states[ecosystem] = st
-		for _, name := range []string{current(ecosystem), previous(ecosystem)} {
-			x, err := load(ctx, s.path(name), ecosystem)
-			if err == nil {
-				data.indexes[ecosystem] = x
-				break
-			}
-			if _, absent := os.Stat(s.path(name)); absent == nil {
-				st.loadErr = errors.Join(st.loadErr, fmt.Errorf("%s: %v", name, err))
-			}
+		x, err := loadNewest(ctx, o.Dir, ecosystem)
+		s.states[ecosystem] = &state{err: err}
+		if x != nil {
+			data.indexes[ecosystem] = x
+			s.states[ecosystem].checked = x.confirmed
 		}
-		st.err = st.loadErr
 	}
 	s.data.Store(data)
-	return s, ctx.Err()
+	if err := ctx.Err(); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
 }
 
-func current(ecosystem string) string  { return ecosystem + ".db" }
-func previous(ecosystem string) string { return ecosystem + ".previous.db" }
-
-func (s *Store) path(name string) string { return filepath.Join(s.opts.Dir, name) }
-
-// sweep removes what dead processes left half done.
-func (s *Store) sweep(now time.Time) {
-	entries, _ := os.ReadDir(s.opts.Dir)
-	for _, e := range entries {
-		if st, err := e.Info(); err == nil && strings.HasPrefix(e.Name(), tempPrefix) && now.Sub(st.ModTime()) > staleTemp {
-			_ = os.Remove(s.path(e.Name()))
+// own takes the folder for this process. While another one has it, the error wraps durable.ErrSpoolsBusy.
+func (s *Store) own() (*durable.Spools, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.folder == nil {
+		folder, _, err := durable.OpenSpools(s.opts.Dir)
+		if err != nil {
+			return nil, err
 		}
+		s.folder = folder
 	}
+	return s.folder, nil
+}
+
+// Close gives the folder to other processes, once Run has returned. The data goes on to be there.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.folder == nil {
+		return nil
+	}
+	folder := s.folder
+	s.folder = nil
+	return folder.Close()
 }
 
 // Data is the snapshot of now.
@@ -154,7 +151,7 @@ func (s *Store) Run(ctx context.Context) {
 		var soonest time.Time
 		for _, ecosystem := range s.opts.Ecosystems {
 			if at := s.nextOf(ecosystem); at.IsZero() || !time.Now().Before(at) {
-				_ = s.Refresh(ctx, ecosystem)
+				_ = s.Refresh(ctx, ecosystem) // OnRefresh and Status tell
 			}
 			if at := s.nextOf(ecosystem); soonest.IsZero() || at.Before(soonest) {
 				soonest = at
@@ -172,16 +169,23 @@ func (s *Store) nextOf(ecosystem string) time.Time {
 
 // Refresh looks at the source of one ecosystem once: fetch, compile, verify, swap. On any error the data stays what it was.
 func (s *Store) Refresh(ctx context.Context, ecosystem string) error {
-	err := s.refresh(ctx, ecosystem)
-	if errors.Is(err, errUnchanged) {
+	var checked time.Time
+	folder, err := s.own()
+	switch {
+	case err == nil:
+		checked, err = s.renew(ctx, folder, ecosystem)
+	case errors.Is(err, durable.ErrSpoolsBusy):
+		checked, err = s.adopt(ctx, ecosystem)
+	}
+	pause := s.pauseAfter(err)
+	if errors.Is(err, errAdopted) {
 		err = nil
 	}
-	now := time.Now()
 	s.mu.Lock()
 	st := s.states[ecosystem]
-	st.err, st.next = err, now.Add(s.pauseAfter(err))
-	if err == nil {
-		st.checked = now
+	st.err, st.next = err, time.Now().Add(pause)
+	if checked.After(st.checked) {
+		st.checked = checked
 	}
 	s.mu.Unlock()
 	if s.opts.OnRefresh != nil && ctx.Err() == nil {
@@ -192,7 +196,7 @@ func (s *Store) Refresh(ctx context.Context, ecosystem string) error {
 
 // Times between two looks at the source, beside the configured interval.
 const (
-	minInterval = time.Minute
+	minInterval = time.Minute // also between two looks at what another process has compiled
 	afterError  = 5 * time.Minute
 )
 
@@ -203,28 +207,61 @@ func (s *Store) pauseAfter(err error) time.Duration {
 	switch {
 	case errors.As(err, &t) && t.Wait > 0:
 		return max(t.Wait, time.Second)
+	case errors.Is(err, errAdopted):
+		return minInterval
 	case err == nil || t != nil:
 		return interval
 	}
 	return min(interval, afterError)
 }
 
-func (s *Store) refresh(ctx context.Context, ecosystem string) error {
+// renew asks the source, and returns when it confirmed or renewed the data.
+func (s *Store) renew(ctx context.Context, folder *durable.Spools, ecosystem string) (time.Time, error) {
 	old := s.data.Load().indexes[ecosystem]
 	location, known := Locate(s.opts.Source, ecosystem), ""
 	if old != nil && old.info.Source == location {
 		known = old.info.Validator
 	}
-	export, validator, release, err := s.obtain(ctx, location, known)
-	if err != nil {
-		return err
+	from, err := s.obtain(ctx, folder, location, known)
+	if errors.Is(err, errUnchanged) {
+		now := time.Now()
+		return now, folder.Touch(databaseName(ecosystem, old.number), now) // for whoever reads the folder next
 	}
-	defer release()
-	info := Info{Ecosystem: ecosystem, Source: location, Validator: validator, Compiled: time.Now()}
-	x, err := s.compile(ctx, info, export, old)
 	if err != nil {
-		return err
+		return time.Time{}, err
 	}
+	defer from.release()
+	info := Info{Ecosystem: ecosystem, Source: location, Validator: from.validator, Compiled: time.Now()}
+	x, err := compile(ctx, folder, s.opts.Dir, info, from, old)
+	if x == nil {
+		return time.Time{}, err
+	}
+	s.put(ecosystem, x)
+	return info.Compiled, err
+}
+
+// errAdopted says that another process looks at the source, and that its data is ours as well.
+var errAdopted = errors.New("another process looks at the source")
+
+// adopt takes over what another process has compiled, and returns when the source confirmed it.
+func (s *Store) adopt(ctx context.Context, ecosystem string) (time.Time, error) {
+	old := s.data.Load().indexes[ecosystem]
+	numbers, err := databases(s.opts.Dir, ecosystem)
+	if err == nil && old != nil && len(numbers) > 0 && numbers[0] == old.number {
+		return confirmed(s.opts.Dir, ecosystem, old.number), errAdopted
+	}
+	x, err := loadNewest(ctx, s.opts.Dir, ecosystem)
+	switch {
+	case x == nil:
+		return time.Time{}, errors.Join(errors.New("another process has the folder of the advisory data, and nothing in it yet"), err)
+	case old == nil || old.number != x.number:
+		s.put(ecosystem, x)
+	}
+	return x.confirmed, errors.Join(errAdopted, err)
+}
+
+// put makes an index the current one, and tells of it.
+func (s *Store) put(ecosystem string, x *index) {
 	s.swap.Lock()
 	defer s.swap.Unlock()
 	indexes := maps.Clone(s.data.Load().indexes)
@@ -234,49 +271,4 @@ func (s *Store) refresh(ctx context.Context, ecosystem string) error {
 	if s.opts.OnSwap != nil {
 		s.opts.OnSwap(data)
 	}
-	return nil
-}
-
-// compile makes a new database beside the current one, verifies it by reading it back, and puts it in its place: the current one becomes the
-// previous one. Both steps are renames, so that whatever dies leaves one whole database that is found.
-func (s *Store) compile(ctx context.Context, info Info, export string, old *index) (*index, error) {
-	f, err := os.CreateTemp(s.opts.Dir, tempPrefix+"*.db")
-	if err != nil {
-		return nil, err
-	}
-	temp := f.Name()
-	defer func() { _ = os.Remove(temp) }()
-	if err := f.Close(); err != nil {
-		return nil, err
-	}
-	if err := compileInto(ctx, temp, &info, osv.Export(export)); err != nil {
-		return nil, fmt.Errorf("compile: %w", err)
-	}
-	x, err := load(ctx, temp, info.Ecosystem)
-	if err != nil {
-		return nil, fmt.Errorf("verify: %v", err)
-	}
-	if err := plausible(x.info, old); err != nil {
-		return nil, err
-	}
-	if err := syncFile(temp); err != nil {
-		return nil, err
-	}
-	name := s.path(current(info.Ecosystem))
-	if err := os.Rename(name, s.path(previous(info.Ecosystem))); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
-	}
-	if err := os.Rename(temp, name); err != nil {
-		return nil, err
-	}
-	return x, syncFolder(s.opts.Dir)
-}
-
-// plausible compares with the last good data: exports grow, and one that lost half of its records has lost more than it should.
-func plausible(info Info, old *index) error {
-	if old != nil && 2*info.Records < old.info.Records {
-		return fmt.Errorf("the export has %d records where the last good one had %d; to take it all the same, remove the databases and start again",
-			info.Records, old.info.Records)
-	}
-	return nil
 }

@@ -91,19 +91,29 @@ func TestDamagedDatabases(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			c.damage(t, store.path("npm.db"))
+			if err := store.Close(); err != nil {
+				t.Fatal(err)
+			}
+			numbers, err := databases(o.Dir, "npm")
+			if err != nil || len(numbers) != 2 {
+				t.Fatalf("%v, %v", numbers, err)
+			}
+			c.damage(t, filepath.Join(o.Dir, databaseName("npm", numbers[0])))
 			again, err := Open(context.Background(), o)
 			if err != nil {
 				t.Fatal(err)
 			}
 			status := again.Status()[0]
-			if status.Err == nil || !strings.Contains(status.Err.Error(), c.problem) || !strings.Contains(status.Err.Error(), "npm.db") {
+			if status.Err == nil || !strings.Contains(status.Err.Error(), c.problem) || !strings.Contains(status.Err.Error(), databaseName("npm", numbers[0])) {
 				t.Errorf("error %v, want %q", status.Err, c.problem)
 			}
 			if !status.Loaded || status.Records != 30 {
 				t.Errorf("the one before is not used: %+v", status)
 			}
-			c.damage(t, store.path("npm.previous.db"))
+			if err := again.Close(); err != nil {
+				t.Fatal(err)
+			}
+			c.damage(t, filepath.Join(o.Dir, databaseName("npm", numbers[1])))
 			if again, err = Open(context.Background(), o); err != nil {
 				t.Fatal(err)
 			}
@@ -195,28 +205,21 @@ func TestStoppedWhileCompiling(t *testing.T) {
 	if err := store.Refresh(ctx, "npm"); !errors.Is(err, context.Canceled) || store.Data() != before {
 		t.Errorf("%v", err)
 	}
-	leftovers(t, store.opts.Dir, "npm.db", "pypi.db")
+	leftovers(t, store.opts.Dir, "npm", "pypi")
 }
 
-// Files that a dead process left are removed once they are old; young ones may be another process's.
-func TestSweep(t *testing.T) {
+// What a dead process left half done is removed by the next one that has the folder.
+func TestLeftovers(t *testing.T) {
 	dir := t.TempDir()
-	old := time.Now().Add(-25 * time.Hour)
-	for _, name := range []string{"tmp-1.db", "tmp-2.zip", "tmp-young.db", "other.txt"} {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if name != "tmp-young.db" {
-			if err := os.Chtimes(path, old, old); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if _, err := Open(context.Background(), Options{Dir: dir, Ecosystems: []string{"npm"}}); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "1234.part"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	leftovers(t, dir, "other.txt", "tmp-young.db")
+	store, err := Open(context.Background(), Options{Dir: dir, Ecosystems: []string{"npm"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	leftovers(t, dir)
 }
 
 func TestFolderThatCannotBe(t *testing.T) {

@@ -97,6 +97,9 @@ func (s *Spools) Create() (*Spool, error) {
 // Write implements io.Writer.
 func (s *Spool) Write(p []byte) (int, error) { return s.file.Write(p) }
 
+// Path is where the file is until its end, for writers that need a name, such as a database driver.
+func (s *Spool) Path() string { return s.file.Name() }
+
 // Reader opens what is being written a second time.
 func (s *Spool) Reader() (*os.File, error) { return os.Open(s.file.Name()) }
 
