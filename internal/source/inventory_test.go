@@ -38,8 +38,10 @@ func TestInventory(t *testing.T) {
 	}{
 		{"S60 two pages", list(page(on+"1"), page("")), "", []string{"GET files 200", "GET files 200"}},
 		{"S63 429 on the second page", list(page(on+"1"), throttle2, page("")), "", []string{"GET files 200", "GET files 429", "GET files 200"}},
-		{"S21 429 on two pages", list(page(on+"1"), throttle2, page(on+"2"), throttle2), "azure-http-error",
-			[]string{"GET files 200", "GET files 429", "GET files 200", "GET files 429"}},
+		{
+			"S21 429 on two pages", list(page(on+"1"), throttle2, page(on+"2"), throttle2), "azure-http-error",
+			[]string{"GET files 200", "GET files 429", "GET files 200", "GET files 429"},
+		},
 		{"S61 cycle", list(page(on+"1"), page(on+"1")), "continuation-url-invalid", []string{"GET files 200", "GET files 200"}},
 		{"S61 first page again", list(page(firstPage)), "continuation-url-invalid", []string{"GET files 200"}},
 		{"S61 other host", list(page("https://evil.example.com/knowledgesources('manuals')/files?api-version=2026-10-01")), "continuation-url-invalid", []string{"GET files 200"}},

@@ -12,7 +12,7 @@ const (
 	StatusCompleted = "completed"
 	StatusBlocked   = "blocked" // nothing was written
 	StatusPartial   = "partial" // something was written, or its fate is unknown
-	StatusWaiting   = "waiting" // a server restriction is pending and nothing was sent
+	StatusWaiting   = "waiting" // a server restriction is pending, and nothing was written
 )
 
 // Outcome is the one JSON document that a command prints. It holds no file content, no local root, no header as it was received and
@@ -103,6 +103,11 @@ func (o *Outcome) Write(w io.Writer) error {
 
 // Interrupted says that a signal ended the run before anything was written.
 func (o *Outcome) Interrupted() bool { return o.Code == codeInterrupted }
+
+// restricted says that the journal's restriction has not passed yet.
+func (o *Outcome) restricted() bool {
+	return o.FileBatch != nil && o.FileBatch.Backoff.Status == "waiting"
+}
 
 func (o *Outcome) warn(code, message string) {
 	for _, w := range o.Warnings {

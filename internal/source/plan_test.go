@@ -60,20 +60,40 @@ func TestPlanAgainstExisting(t *testing.T) {
 		sent         []string
 	}{
 		{"exact reuse", func(*world) {}, nil, "reused", "", []string{"GET source 200", "GET files 200", "GET status 200"}},
-		{"S38 reuse, 429 on the list", func(*world) {}, [][3]string{{"GET files", "1", throttle2}}, "reused", "",
-			[]string{"GET source 200", "GET files 429", "GET files 200", "GET status 200"}},
+		{
+			"S38 reuse, 429 on the list", func(*world) {},
+			[][3]string{{"GET files", "1", throttle2}},
+			"reused", "",
+			[]string{"GET source 200", "GET files 429", "GET files 200", "GET status 200"},
+		},
 		{"S38 429 on the source", func(*world) {}, [][3]string{{"GET source", "1", throttle2}}, "blocked", "azure-http-error", []string{"GET source 429"}},
-		{"S73 a new file", func(w *world) { w.write("b.txt", "b"); w.paths = append(w.paths, "b.txt") }, nil, "blocked", "file-record-conflict",
-			[]string{"GET source 200", "GET files 200"}}, // the inventory marker of the old file is another one
-		{"S73 no files", func(*world) {}, [][3]string{{"GET files", "1", page("")}}, "blocked", "reused-source-upload-forbidden",
-			[]string{"GET source 200", "GET files 200", "GET status 200"}},
-		{"S66 a record twice", func(*world) {}, [][3]string{{"GET files", "1", page("", `{"fileName":"a.txt","fileId":"1"}`, `{"fileName":"a.txt","fileId":"2"}`)}},
-			"blocked", "duplicate-file-record", []string{"GET source 200", "GET files 200"}},
-		{"S66 a stranger", func(*world) {}, [][3]string{{"GET files", "1", page("", `{"fileName":"z.txt","fileId":"1"}`)}}, "blocked", "server-inventory-conflict",
-			[]string{"GET source 200", "GET files 200"}},
+		{
+			"S73 a new file", func(w *world) { w.write("b.txt", "b"); w.paths = append(w.paths, "b.txt") }, nil, "blocked", "file-record-conflict",
+			[]string{"GET source 200", "GET files 200"},
+		}, // the inventory marker of the old file is another one
+		{
+			"S73 no files", func(*world) {},
+			[][3]string{{"GET files", "1", page("")}},
+			"blocked", "reused-source-upload-forbidden",
+			[]string{"GET source 200", "GET files 200", "GET status 200"},
+		},
+		{
+			"S66 a record twice", func(*world) {},
+			[][3]string{{"GET files", "1", page("", `{"fileName":"a.txt","fileId":"1"}`, `{"fileName":"a.txt","fileId":"2"}`)}},
+			"blocked", "duplicate-file-record",
+			[]string{"GET source 200", "GET files 200"},
+		},
+		{
+			"S66 a stranger", func(*world) {},
+			[][3]string{{"GET files", "1", page("", `{"fileName":"z.txt","fileId":"1"}`)}},
+			"blocked", "server-inventory-conflict",
+			[]string{"GET source 200", "GET files 200"},
+		},
 		{"drift", func(w *world) { w.extra = map[string]any{"extraction_mode": "standard"} }, nil, "blocked", "definition-drift", []string{"GET source 200"}},
-		{"another owner", func(w *world) { w.extra = map[string]any{"owner": "else@x"} }, nil, "blocked", "file-record-conflict",
-			[]string{"GET source 200", "GET files 200"}},
+		{
+			"another owner", func(w *world) { w.extra = map[string]any{"owner": "else@x"} }, nil, "blocked", "file-record-conflict",
+			[]string{"GET source 200", "GET files 200"},
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inWorld(t, []string{"a.txt"}, func(t *testing.T, w *world) {

@@ -42,7 +42,7 @@ func TestRestrictionOutlivesTheRun(t *testing.T) {
 		}
 		is(t, w.continued(w.approved(w.forged([]int{1, 2}))), source.StatusWaiting, "file-upload-backoff-waiting")
 		is(t, w.tool().Verify(t.Context(), w.founding(), w.path("journal")), source.StatusWaiting, "file-upload-backoff-waiting")
-		time.Sleep(time.Unix(end, 0).Add(-time.Nanosecond).Sub(time.Now()))
+		time.Sleep(time.Until(time.Unix(end, 0).Add(-time.Nanosecond)))
 		_, out = w.resume()
 		is(t, out, source.StatusWaiting, "file-upload-backoff-waiting")
 		w.saw()
@@ -81,6 +81,22 @@ func TestClockSetBack(t *testing.T) {
 		w.opts.Clock = c
 		_, out = w.resume()
 		is(t, out, source.StatusPlanned, "")
+	})
+}
+
+// A look that meets a restriction itself, and is too long to be waited for, is waiting as well: nothing was written, and it says until when.
+func TestLookMeetsRestriction(t *testing.T) {
+	inWorld(t, three, func(t *testing.T, w *world) {
+		w.created(rules([3]string{"POST files", "1", `{"status":400}`}))
+		w.requests()
+		w.script(rules([3]string{"GET source", "1", throttle60}))
+		_, out := w.resume()
+		is(t, out, source.StatusWaiting, "azure-http-error")
+		backoffIs(t, out, journal.Waiting)
+		w.saw("GET source 429")
+		_, out = w.resume()
+		is(t, out, source.StatusWaiting, "file-upload-backoff-waiting")
+		w.saw()
 	})
 }
 

@@ -61,11 +61,11 @@ func (s *session) finish(done string, wrote bool) *Outcome {
 		switch {
 		case wrote:
 			o.Status, state = StatusPartial, progress.Partial
-		case f.restriction != nil && f.restriction.State == journal.Waiting:
+		case f.restriction != nil && f.restriction.State == journal.Waiting, o.restricted():
 			o.Status, state = StatusWaiting, progress.Waiting
 		}
 	}
-	if o.FileBatch != nil && o.FileBatch.Backoff.Status == string(journal.Waiting) && o.Next == "" {
+	if o.restricted() && o.Next == "" {
 		o.Next = "the service asked for no request before " + time.Unix(*o.FileBatch.Backoff.NotBeforeUTC, 0).UTC().Format(time.RFC3339)
 		if s.resumable {
 			o.Next += "; after that: ecluse source resume --journal DIR --out PLAN.json"

@@ -113,12 +113,6 @@ func (w *world) script(text string) {
 	emulatortest.Script(w.t, w.emu, text)
 }
 
-// on answers the nth request of a kind with an act.
-func (w *world) on(method, path string, nth int, act string) {
-	w.t.Helper()
-	w.script(fmt.Sprintf(`[{"match":{"method":%q,"path":%q,"nth":%d},"act":%s}]`, method, path, nth, act))
-}
-
 const (
 	filesPath  = `/files(\\?|$)`
 	sourcePath = `manuals'\\)(\\?|$)`
@@ -225,17 +219,6 @@ func backoffIs(t *testing.T, out *source.Outcome, want journal.State) {
 	if out.FileBatch == nil || out.FileBatch.Backoff.Status != string(want) {
 		t.Errorf("backoff %+v, want %s", out.FileBatch, want)
 	}
-}
-
-// posts counts the uploads that the service saw, by content.
-func (w *world) posts() map[string]int {
-	count := map[string]int{}
-	for _, r := range w.emu.Requests() {
-		if r.Method == "POST" {
-			count[r.BodySHA256]++
-		}
-	}
-	return count
 }
 
 func (w *world) report(into *[]progress.Event) {
