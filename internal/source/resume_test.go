@@ -116,7 +116,7 @@ func TestRestrictionIsJournalWide(t *testing.T) {
 	})
 }
 
-// S117-S126: what is eligible after each way in which a run can end.
+// S117-S126, S120: what is eligible after each way in which a run can end.
 func TestResumeEligibility(t *testing.T) {
 	for _, tt := range []struct {
 		name, act  string

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -169,5 +171,56 @@ func TestTwoHundredFiles(t *testing.T) {
 			t.Errorf("%+v", n)
 		}
 		notTwice(t, w)
+	})
+}
+
+// S76: an attempt that cannot be announced is not made, and nothing is sent after it.
+func TestAttemptCannotBeAnnounced(t *testing.T) {
+	inWorld(t, three, func(t *testing.T, w *world) {
+		w.opts.Disk = func(step journal.Step, name string, call func() error) error {
+			if name == "attempt-0001.json" && step == durable.StepLink {
+				return os.ErrPermission
+			}
+			return call()
+		}
+		out := w.created(`[]`)
+		is(t, out, source.StatusPartial, "receipt-failed")
+		w.saw(after("POST files 201")...)
+		filesAre(t, out, "accepted/confirmed", "unverified/", "not_attempted/") // the record may have landed
+		w.opts.Disk = nil
+		_, out = w.resume()
+		is(t, out, source.StatusPlanned, "")
+		filesAre(t, out, "accepted/confirmed", "not_attempted/", "not_attempted/") // it did not
+	})
+}
+
+// S90-S92: the first failure is the one that is reported, later ones are warnings; what is unverified stands under writes and under what remains, with the
+// warning that it is never sent again; only what is proved counts as ingested. S83: that the list does not show the file is no authority to send it.
+func TestFirstFailureWins(t *testing.T) {
+	inWorld(t, three, func(t *testing.T, w *world) {
+		out := w.created(rules([3]string{"POST files", "2", `{"status":500}`}, [3]string{"GET files", "2", `{"status":503}`}))
+		is(t, out, source.StatusPartial, "azure-http-error")
+		w.saw(after("POST files 201", "POST files 500", "GET files 503")...)
+		if !strings.Contains(out.Message, "500") {
+			t.Errorf("the first failure is not the one: %s", out.Message)
+		}
+		codes := map[string]string{}
+		for _, x := range out.Warnings {
+			codes[x.Code] = x.Message
+		}
+		if !strings.Contains(codes["azure-http-error"], "503") || codes["file-upload-retry-safety-unproven"] == "" {
+			t.Errorf("warnings %+v", out.Warnings)
+		}
+		want := source.Write{Action: "upload-unverified", Name: "b.txt"}
+		if !slices.Contains(out.WritesPerformed, want) || !slices.Contains(out.ResourcesRemaining.Unverified, want) {
+			t.Errorf("writes %+v, remaining %+v", out.WritesPerformed, out.ResourcesRemaining)
+		}
+		if n := out.FileBatch.Counts; n.Ingested != 1 || n.Accepted != 1 || n.Confirmed != 1 || n.Unverified != 1 || n.NotAttempted != 1 {
+			t.Errorf("counts %+v", n)
+		}
+		w.script(`[]`)
+		_, out = w.resume()
+		w.saw("GET source 200", "GET files 200")
+		filesAre(t, out, "accepted/confirmed", "unverified/", "not_attempted/")
 	})
 }
