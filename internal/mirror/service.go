@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/ecluse-gate/ecluse/internal/obs"
 )
@@ -30,6 +31,8 @@ type ServiceOptions struct {
 	Logger  *slog.Logger
 	// At is for tests, see WorkerOptions.
 	At func(mark string)
+	// VirtualTime takes all times from Go's clock and none from the database's, for tests in virtual time.
+	VirtualTime bool
 }
 
 // Service is the mirror in one process: offers, queue and worker. It is safe for concurrent use.
@@ -68,6 +71,9 @@ func Begin(ctx context.Context, o ServiceOptions) (*Service, error) {
 	}
 	s := &Service{work: o.Work, unlock: func() {}}
 	q := QueueOptions{URL: o.QueueURL, Path: filepath.Join(dir, "queue.db"), Workers: workers, Logger: o.Logger}
+	if o.VirtualTime {
+		q.time, q.pollInterval = goClock{}, 2*time.Second
+	}
 	if o.Work {
 		if q.URL == "" {
 			if s.unlock, err = lock(filepath.Join(dir, "worker.lock")); err != nil {
@@ -94,6 +100,16 @@ func Begin(ctx context.Context, o ServiceOptions) (*Service, error) {
 	ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	go s.offers.Run(ctx)
 	return s, nil
+}
+
+// goClock makes the database use Go's clock.
+type goClock struct{}
+
+func (goClock) Now() time.Time { return time.Now() }
+
+func (goClock) NowOrNil() *time.Time {
+	now := time.Now()
+	return &now
 }
 
 // Offer takes a file that a client got, without waiting.

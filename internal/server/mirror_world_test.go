@@ -28,6 +28,8 @@ type house struct {
 	bodies   [][]byte
 	auth     []string
 	answer   func(w http.ResponseWriter, r *http.Request) bool // answers first when it returns true
+	// commitAndReset takes writes and breaks the connection instead of answering.
+	commitAndReset bool
 }
 
 func newHouse() *house {
@@ -106,6 +108,9 @@ func (h *house) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		for _, a := range doc.Attachments {
 			h.files[name+"@"+v] = a.Data
 		}
+	}
+	if h.commitAndReset {
+		panic(http.ErrAbortHandler)
 	}
 	w.WriteHeader(http.StatusCreated)
 }
