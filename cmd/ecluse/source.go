@@ -61,6 +61,17 @@ func (f *sourceFlags) add(c *cobra.Command) {
 	c.MarkFlagsMutuallyExclusive("token-file", "auth")
 }
 
+// run is the RunE of a command that works with the tool of these flags.
+func (f *sourceFlags) run(sys *cli.System, do func(*cobra.Command, *source.Tool, []string) error) func(*cobra.Command, []string) error {
+	return func(c *cobra.Command, args []string) error {
+		tool, err := f.tool(c, sys)
+		if err != nil {
+			return err
+		}
+		return do(c, tool, args)
+	}
+}
+
 // tool makes the tool of these flags. Nothing is read or asked for but the CA file.
 func (f *sourceFlags) tool(c *cobra.Command, sys *cli.System) (*source.Tool, error) {
 	tokens, err := f.tokens()

@@ -22,18 +22,14 @@ func newSourcePlan(sys *cli.System) *cobra.Command {
 		Long: "Checks the request and the local files, looks at the service (reads only), and writes the plan. Where the source\n" +
 			"stands already, exactly as requested and with all files, there is nothing to approve: the status is reused.",
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			tool, err := flags.tool(c, sys)
-			if err != nil {
-				return err
-			}
+		RunE: flags.run(sys, func(c *cobra.Command, tool *source.Tool, _ []string) error {
 			data, err := readDocument(c, request)
 			if err != nil {
 				return err
 			}
 			envelope, outcome := tool.Plan(c.Context(), data)
 			return planned(sys, out, envelope, outcome)
-		},
+		}),
 	}
 	c.Flags().StringVar(&request, "request", "", "the request document")
 	c.Flags().StringVar(&out, "out", "", "where the plan goes")
@@ -115,11 +111,7 @@ func newSourceApply(sys *cli.System) *cobra.Command {
 		Long: "Carries out an approved plan. A creation needs two private folders, which are made when they are absent: an empty one\n" +
 			"for the journal, and one for the receipts. A continuation finds its journal in the plan.",
 		Args: cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			tool, err := flags.tool(c, sys)
-			if err != nil {
-				return err
-			}
+		RunE: flags.run(sys, func(c *cobra.Command, tool *source.Tool, args []string) error {
 			data, err := readDocument(c, args[0])
 			if err != nil {
 				return err
@@ -131,7 +123,7 @@ func newSourceApply(sys *cli.System) *cobra.Command {
 				return err
 			}
 			return conclude(sys, tool.Apply(c.Context(), data, places))
-		},
+		}),
 	}
 	c.Flags().StringVar(&places.Journal, "journal", "", "the private folder of the journal")
 	c.Flags().StringVar(&places.Receipts, "receipts", "", "the private folder of the receipts")
@@ -148,11 +140,7 @@ func newSourceVerify(sys *cli.System) *cobra.Command {
 		Short: "Look whether everything stands as planned",
 		Long:  "Reads the journal and the service, and says whether the source and every file stand as they were approved. Nothing is\nwritten to the service.",
 		Args:  cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			tool, err := flags.tool(c, sys)
-			if err != nil {
-				return err
-			}
+		RunE: flags.run(sys, func(c *cobra.Command, tool *source.Tool, args []string) error {
 			data, err := readDocument(c, args[0])
 			if err != nil {
 				return err
@@ -161,7 +149,7 @@ func newSourceVerify(sys *cli.System) *cobra.Command {
 				return err
 			}
 			return conclude(sys, tool.Verify(c.Context(), data, dir))
-		},
+		}),
 	}
 	c.Flags().StringVar(&dir, "journal", "", "the private folder of the journal")
 	require(c, "journal")
@@ -179,17 +167,14 @@ func newSourceResume(sys *cli.System) *cobra.Command {
 		Long: "Reads the journal, keeps any wait that the service asked for, looks at the service (reads only), and writes a plan for\n" +
 			"the files that were never attempted. Approve and apply it like any other; apply finds the journal in the plan.",
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			tool, err := flags.tool(c, sys)
+		RunE: flags.run(sys, func(c *cobra.Command, tool *source.Tool, _ []string) error {
+			dir, err := absolute(dir)
 			if err != nil {
-				return err
-			}
-			if dir, err = absolute(dir); err != nil {
 				return err
 			}
 			envelope, outcome := tool.Resume(c.Context(), dir)
 			return planned(sys, out, envelope, outcome)
-		},
+		}),
 	}
 	c.Flags().StringVar(&dir, "journal", "", "the private folder of the journal")
 	c.Flags().StringVar(&out, "out", "", "where the plan goes")
