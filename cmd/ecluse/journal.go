@@ -1,8 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,7 +22,7 @@ func newJournal(sys *cli.System) *cobra.Command {
 		Long:  "Works on the journal folder of ecluse source, without the network.",
 	}
 	exitCodes(c, cli.Done, cli.Usage)
-	c.AddCommand(newJournalShow(sys), newJournalVerify(sys), newJournalResolve(sys))
+	c.AddCommand(newJournalShow(sys), newJournalVerify(sys), newJournalResolve(sys), newJournalExport(sys), newJournalImport(sys))
 	return c
 }
 
@@ -136,6 +139,65 @@ func newJournalResolve(sys *cli.System) *cobra.Command {
 	c.Flags().StringVar(&input, "input", "", "the approved statement")
 	c.MarkFlagsOneRequired("plan", "input")
 	c.MarkFlagsMutuallyExclusive("plan", "input")
+	exitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Usage)
+	return c
+}
+
+func newJournalExport(sys *cli.System) *cobra.Command {
+	var out string
+	c := &cobra.Command{
+		Use:   "export DIR --out BUNDLE",
+		Short: "Write a journal as one file, to go on with on another machine",
+		Long: "Writes a sound journal as one file. The journal must be used in one place only from then on: go on with the import, and keep\n" +
+			"the folder as it is.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			dir, err := absolute(args[0])
+			if err != nil {
+				return err
+			}
+			var bundle bytes.Buffer
+			if err := review.Export(dir, &bundle); err != nil {
+				return conclude(sys, source.RefusedBy("journal export", err))
+			}
+			if err := writeDocument(out, bundle.Bytes()); err != nil {
+				return err
+			}
+			return conclude(sys, source.Done("journal export"))
+		},
+	}
+	c.Flags().StringVar(&out, "out", "", "where the bundle goes")
+	require(c, "out")
+	exitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Usage)
+	return c
+}
+
+func newJournalImport(sys *cli.System) *cobra.Command {
+	var dir string
+	c := &cobra.Command{
+		Use:   "import BUNDLE --journal DIR",
+		Short: "Make a journal of a bundle, with every digest verified",
+		Long: "Makes a journal of a bundle in a new or empty private folder. The files of the corpus come by another way, with their\n" +
+			"modification times; ecluse source resume --local-root names where they are here.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			dir, err := absolute(dir)
+			if err != nil {
+				return err
+			}
+			bundle, err := os.Open(args[0])
+			if err != nil {
+				return &usageError{cmd: c, err: fmt.Errorf("read %s: %v", args[0], errors.Unwrap(err))}
+			}
+			defer bundle.Close() //nolint:errcheck // only read
+			if err := review.Import(bundle, dir); err != nil {
+				return conclude(sys, source.RefusedBy("journal import", err))
+			}
+			return conclude(sys, source.Done("journal import"))
+		},
+	}
+	c.Flags().StringVar(&dir, "journal", "", "the private folder that the journal goes to")
+	require(c, "journal")
 	exitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Usage)
 	return c
 }

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/ecluse-gate/ecluse/internal/source"
 	"github.com/ecluse-gate/ecluse/internal/source/plan"
+	"github.com/ecluse-gate/ecluse/internal/source/record"
 	"github.com/ecluse-gate/ecluse/internal/source/review"
 	"github.com/ecluse-gate/ecluse/journal"
 )
@@ -45,11 +48,11 @@ func TestResolveFreesTheOthers(t *testing.T) {
 	}
 
 	sent := len(v.emulator.Requests())
-	if _, out := v.tool(killed.Add(9*time.Minute)).Resume(t.Context(), dir); out.Status != source.StatusWaiting || len(v.emulator.Requests()) != sent {
+	if _, out := v.tool(killed.Add(9*time.Minute)).Resume(t.Context(), dir, ""); out.Status != source.StatusWaiting || len(v.emulator.Requests()) != sent {
 		t.Errorf("too early: %s %s", out.Status, out.Code)
 	}
 	later := killed.Add(11 * time.Minute)
-	envelope, out := v.tool(later).Resume(t.Context(), dir)
+	envelope, out := v.tool(later).Resume(t.Context(), dir, "")
 	if out.Status != source.StatusPlanned {
 		t.Fatalf("%s %s %s", out.Status, out.Code, out.Message)
 	}
@@ -68,4 +71,32 @@ func code(err error) string {
 		return r.Code
 	}
 	return journal.CodeOf(err)
+}
+
+// S153: whatever byte of a bundle is changed, it is refused, or what is imported is the journal all the same (a byte of the archive's padding).
+func TestDamagedBundle(t *testing.T) {
+	v := newVictim(t)
+	v.run()
+	var bundle bytes.Buffer
+	must(t, review.Export(v.path("journal"), &bundle))
+	original, err := journal.Read(v.path("journal"), record.NewLayout())
+	must(t, err)
+	must(t, review.Import(bytes.NewReader(bundle.Bytes()), v.path("whole")))
+	for at := 0; at < bundle.Len(); at += 211 {
+		damaged := bytes.Clone(bundle.Bytes())
+		damaged[at] ^= 1
+		dir := v.path(fmt.Sprint("damaged-", at))
+		if err := review.Import(bytes.NewReader(damaged), dir); err != nil {
+			continue
+		}
+		got, err := journal.Read(dir, record.NewLayout())
+		if err != nil || got.Digest() != original.Digest() {
+			t.Errorf("byte %d: %v", at, err)
+		}
+	}
+	for _, keep := range []int{0, 511, 512, 5000, bundle.Len() / 2} {
+		if err := review.Import(bytes.NewReader(bundle.Bytes()[:keep]), v.path(fmt.Sprint("short-", keep))); code(err) != review.CodeBundle {
+			t.Errorf("%d bytes: %v", keep, err)
+		}
+	}
 }

@@ -176,7 +176,7 @@ func (v *victim) after() (verdict string) {
 		v.looks(now, want)
 		sent := len(v.emulator.Requests())
 		v.tokens = 0
-		envelope, out := v.tool(now).Resume(t.Context(), v.path("journal"))
+		envelope, out := v.tool(now).Resume(t.Context(), v.path("journal"), "")
 		if said := sourcetest.Says(out.Status, out.Code); said != want {
 			t.Errorf("the next run says %s (%s %s), the crash table %s", said, out.Status, out.Code, want)
 		}

@@ -160,7 +160,7 @@ func newSourceVerify(sys *cli.System) *cobra.Command {
 
 func newSourceResume(sys *cli.System) *cobra.Command {
 	var flags sourceFlags
-	var dir, out string
+	var dir, out, localRoot string
 	c := &cobra.Command{
 		Use:   "resume --journal DIR --out PLAN.json",
 		Short: "Plan the upload of the files that an interrupted run never attempted",
@@ -172,12 +172,17 @@ func newSourceResume(sys *cli.System) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			envelope, outcome := tool.Resume(c.Context(), dir)
+			root, err := absolute(localRoot)
+			if err != nil {
+				return err
+			}
+			envelope, outcome := tool.Resume(c.Context(), dir, root)
 			return planned(sys, out, envelope, outcome)
 		}),
 	}
 	c.Flags().StringVar(&dir, "journal", "", "the private folder of the journal")
 	c.Flags().StringVar(&out, "out", "", "where the plan goes")
+	c.Flags().StringVar(&localRoot, "local-root", "", "where the files are, if not where the plan has them")
 	require(c, "journal", "out")
 	flags.add(c)
 	exitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Partial, cli.Waiting, cli.Usage, cli.Interrupted)

@@ -36,6 +36,13 @@ func Refused(workflow, code, message string) *Outcome {
 	return o
 }
 
+// Done is the outcome of a workflow that only worked on this machine, and is done.
+func Done(workflow string) *Outcome {
+	o := newOutcome(workflow)
+	o.Status = StatusCompleted
+	return o
+}
+
 // RefusedBy is the outcome of a workflow that an error ended before it began.
 func RefusedBy(workflow string, err error) *Outcome {
 	f := explain(err)

@@ -22,7 +22,7 @@ func corrupted(t *testing.T, f func(t *testing.T, w *world)) {
 		filesAre(t, out, "accepted/confirmed", "rejected/failed", "not_attempted/")
 		time.Sleep(2 * time.Minute)
 		w.script(`[]`)
-		if _, out := w.tool().Resume(t.Context(), w.copied("sound")); out.Status != source.StatusPlanned {
+		if _, out := w.tool().Resume(t.Context(), w.copied("sound"), ""); out.Status != source.StatusPlanned {
 			t.Fatalf("the sound journal: %+v", out)
 		}
 		w.requests()
@@ -68,7 +68,7 @@ func (w *world) copied(name string) string {
 
 func (w *world) refused(dir, what string, codes ...string) {
 	w.t.Helper()
-	_, out := w.tool().Resume(w.t.Context(), dir)
+	_, out := w.tool().Resume(w.t.Context(), dir, "")
 	if out.Status != source.StatusBlocked || !slices.Contains(codes, out.Code) {
 		w.t.Errorf("%s: %s %s (%s), want one of %v", what, out.Status, out.Code, out.Message, codes)
 	}

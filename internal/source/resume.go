@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"path/filepath"
 
@@ -17,6 +18,8 @@ type continuation struct {
 	opened *record.Opened
 	ack    record.SourceAck
 	before []record.State
+	// localRoot stands in for that of the plan when it is set: the journal came from another machine (S153).
+	localRoot string
 }
 
 // reopen takes the journal's lock, verifies everything in it, finishes what a killed run had received but not recorded, and takes the states over.
@@ -61,7 +64,7 @@ func (c *continuation) admit(ctx context.Context) error {
 	if err := c.clear(); err != nil {
 		return err
 	}
-	root, err := corpus.OpenRoot(c.plan.Files.LocalRoot)
+	root, err := corpus.OpenRoot(cmp.Or(c.localRoot, c.plan.Files.LocalRoot))
 	if err != nil {
 		return err
 	}
@@ -123,7 +126,8 @@ func (c *continuation) unsettled() bool {
 
 // Resume plans the upload-only continuation of a journal: the files that were never attempted and are not on the server (S117-S120). The envelope is
 // nil when there is nothing to run.
-func (t *Tool) Resume(ctx context.Context, dir string) ([]byte, *Outcome) {
+// localRoot says where the files are on this machine, "" where the original plan has them.
+func (t *Tool) Resume(ctx context.Context, dir, localRoot string) ([]byte, *Outcome) {
 	s := t.begin("resume")
 	c, err := s.reopen(dir)
 	if err != nil {
@@ -134,6 +138,7 @@ func (t *Tool) Resume(ctx context.Context, dir string) ([]byte, *Outcome) {
 	for _, f := range c.files {
 		f.eligible = true
 	}
+	c.localRoot = localRoot
 	envelope, status, err := c.planned(ctx, dir)
 	if err != nil {
 		s.failed(err)
@@ -164,7 +169,7 @@ func (c *continuation) planned(ctx context.Context, dir string) ([]byte, string,
 	}
 	p := &plan.Continuation{
 		Kind: plan.KindContinue, Journal: dir, Endpoint: c.plan.Endpoint, APIVersion: c.plan.APIVersion, Owner: c.plan.Owner,
-		SourceName: c.plan.Source.Name, SourceURL: c.plan.Source.URL, OriginalPlanDigest: c.fingerprint,
+		LocalRoot: c.localRoot, SourceName: c.plan.Source.Name, SourceURL: c.plan.Source.URL, OriginalPlanDigest: c.fingerprint,
 		CreationAckDigest: c.ackDigest, JournalDigest: c.scribe.j.Record().Digest(),
 	}
 	for _, f := range c.files {
@@ -211,6 +216,7 @@ func (c *continuation) execute(ctx context.Context, p *plan.Continuation, execut
 	if err := c.bind(p); err != nil {
 		return err
 	}
+	c.localRoot = p.LocalRoot
 	if err := c.admit(ctx); err != nil {
 		return err
 	}

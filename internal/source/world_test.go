@@ -175,7 +175,7 @@ func (w *world) continued(envelope []byte) *source.Outcome {
 }
 
 func (w *world) resume() ([]byte, *source.Outcome) {
-	return w.tool().Resume(w.t.Context(), w.path("journal"))
+	return w.tool().Resume(w.t.Context(), w.path("journal"), "")
 }
 
 // created is a plan and its application under a script that the planning does not meet; it forgets the requests of the planning.

@@ -34,11 +34,13 @@ type Approval struct {
 // Continuation is the plan of an upload-only continuation (S117-S126): only files that were never attempted and are not on the server.
 // It binds the plan, the acknowledgement and every record of the journal as they were when it was made (S121).
 type Continuation struct {
-	Kind               string  `json:"kind"`
-	Journal            string  `json:"journal"`
-	Endpoint           string  `json:"endpoint"`
-	APIVersion         string  `json:"api_version"`
-	Owner              string  `json:"owner"`
+	Kind       string `json:"kind"`
+	Journal    string `json:"journal"`
+	Endpoint   string `json:"endpoint"`
+	APIVersion string `json:"api_version"`
+	Owner      string `json:"owner"`
+	// LocalRoot is where the files are on this machine, if not where the original plan has them.
+	LocalRoot          string  `json:"local_root,omitempty"`
 	SourceName         string  `json:"source_name"`
 	SourceURL          string  `json:"source_url"`
 	OriginalPlanDigest string  `json:"original_plan_digest"`

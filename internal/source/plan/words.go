@@ -51,7 +51,11 @@ func (p *Plan) words(b *strings.Builder) {
 func (c *Continuation) words(b *strings.Builder) {
 	fmt.Fprintf(b, "Go on with the File knowledge source %q at %s: upload %s that %s never attempted.\n",
 		c.SourceName, c.Endpoint, count(len(c.Eligible), "file"), wasWere(len(c.Eligible)))
-	fmt.Fprintf(b, "Nothing else is written. The journal is %s.\n\n", c.Journal)
+	fmt.Fprintf(b, "Nothing else is written. The journal is %s.\n", c.Journal)
+	if c.LocalRoot != "" {
+		fmt.Fprintf(b, "The files are taken from %s, where they must be exactly those that were approved.\n", c.LocalRoot)
+	}
+	b.WriteString("\n")
 	for i, f := range c.Eligible {
 		if i == 20 {
 			fmt.Fprintf(b, "  … and %d more\n", len(c.Eligible)-20)
