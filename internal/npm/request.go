@@ -113,7 +113,7 @@ func decode(escaped string) ([]string, error) {
 			return nil, fmt.Errorf("%w: bad percent-encoding in %.64q", ErrPath, raw)
 		case segment == "", segment == ".", segment == "..":
 			return nil, fmt.Errorf("%w: empty or relative segment", ErrPath)
-		case i > 0 && segments[0] != "-" && strings.Contains(segment, "/"): // services take scoped names further back
+		case i > 0 && strings.Contains(segment, "/") && (segments[0] != "-" || segment[0] != '@'): // services take "@scope/name" further back
 			return nil, fmt.Errorf("%w: encoded slash in %.64q", ErrPath, raw)
 		}
 		segments[i] = segment

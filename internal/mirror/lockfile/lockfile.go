@@ -201,11 +201,16 @@ func (r *reader) requirements(data []byte) error {
 			r.skipped++
 			continue
 		}
+		name, err := naming.ParseName(m[1])
+		if err != nil {
+			r.skipped++
+			continue
+		}
 		version := m[2]
 		if normal, ok := naming.NormalizeVersion(version); ok {
 			version = normal
 		}
-		r.needs = append(r.needs, Need{Ecosystem: pypi.Ecosystem, Package: pypi.Normalize(m[1]), Version: version})
+		r.needs = append(r.needs, Need{Ecosystem: pypi.Ecosystem, Package: name, Version: version})
 	}
 	return nil
 }
@@ -243,7 +248,7 @@ func (r *reader) uv(data []byte) error {
 
 func (r *reader) uvFile(name, address string) {
 	u, err := url.Parse(address)
-	if err != nil {
+	if _, bad := naming.ParseName(name); err != nil || bad != nil {
 		r.skipped++
 		return
 	}
