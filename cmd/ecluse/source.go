@@ -121,7 +121,17 @@ func (f *sourceFlags) tokens() (func() (search.TokenSource, error), error) {
 	return nil, fmt.Errorf("--auth %q: use cli, env, workload or managed", f.auth)
 }
 
-// conclude prints an outcome and turns its status into the exit code.
+// conclude is conclude without the sentences on stderr where lines of JSON were asked for: a reader of those takes nothing else.
+func (f *sourceFlags) conclude(sys *cli.System, o *source.Outcome) error {
+	if f.progress == "json" {
+		quiet := *sys
+		quiet.Stderr = io.Discard
+		sys = &quiet
+	}
+	return conclude(sys, o)
+}
+
+// conclude prints an outcome, says on stderr what a person wants to know, and turns its status into the exit code.
 func conclude(sys *cli.System, o *source.Outcome) error {
 	if err := o.Write(sys.Stdout); err != nil {
 		return fmt.Errorf("print the outcome: %v", err)

@@ -28,7 +28,7 @@ func newSourcePlan(sys *cli.System) *cobra.Command {
 				return err
 			}
 			envelope, outcome := tool.Plan(c.Context(), data)
-			return planned(sys, out, envelope, outcome)
+			return flags.planned(sys, out, envelope, outcome)
 		}),
 	}
 	c.Flags().StringVar(&request, "request", "", "the request document")
@@ -40,13 +40,13 @@ func newSourcePlan(sys *cli.System) *cobra.Command {
 }
 
 // planned writes an envelope, if there is one, before it prints the outcome that speaks of it.
-func planned(sys *cli.System, out string, envelope []byte, outcome *source.Outcome) error {
+func (f *sourceFlags) planned(sys *cli.System, out string, envelope []byte, outcome *source.Outcome) error {
 	if envelope != nil && outcome.Status == source.StatusPlanned {
 		if err := writeDocument(out, envelope); err != nil {
 			return err
 		}
 	}
-	return conclude(sys, outcome)
+	return f.conclude(sys, outcome)
 }
 
 func newSourceApprove(sys *cli.System) *cobra.Command {
@@ -122,7 +122,7 @@ func newSourceApply(sys *cli.System) *cobra.Command {
 			if places.Receipts, err = absolute(places.Receipts); err != nil {
 				return err
 			}
-			return conclude(sys, tool.Apply(c.Context(), data, places))
+			return flags.conclude(sys, tool.Apply(c.Context(), data, places))
 		}),
 	}
 	c.Flags().StringVar(&places.Journal, "journal", "", "the private folder of the journal")
@@ -148,7 +148,7 @@ func newSourceVerify(sys *cli.System) *cobra.Command {
 			if dir, err = absolute(dir); err != nil {
 				return err
 			}
-			return conclude(sys, tool.Verify(c.Context(), data, dir))
+			return flags.conclude(sys, tool.Verify(c.Context(), data, dir))
 		}),
 	}
 	c.Flags().StringVar(&dir, "journal", "", "the private folder of the journal")
@@ -177,7 +177,7 @@ func newSourceResume(sys *cli.System) *cobra.Command {
 				return err
 			}
 			envelope, outcome := tool.Resume(c.Context(), dir, root)
-			return planned(sys, out, envelope, outcome)
+			return flags.planned(sys, out, envelope, outcome)
 		}),
 	}
 	c.Flags().StringVar(&dir, "journal", "", "the private folder of the journal")

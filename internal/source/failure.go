@@ -179,6 +179,8 @@ func next(code string) string {
 		return "use a folder that only you can read, below folders that nobody else can write to (not /tmp)"
 	case string(durable.CodeLocked):
 		return "another ecluse uses this journal: wait for it to end"
+	case codeIncomplete, codeNothingEligible:
+		return "see file_batch.files: files that were refused, and files whose fate is unknown, are never sent again under this plan"
 	case codeQuota:
 		return "raise the limit or free room on the service; then make a new plan"
 	}

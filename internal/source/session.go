@@ -133,7 +133,6 @@ type view struct {
 	absent     bool
 	definition map[string]any
 	etag       string
-	requestID  string
 }
 
 // getSource reads the source. 404 is absence, unless the exchange could not be recorded (S51). seq nil means a first read: a 429 fails at once (S38).
@@ -151,7 +150,7 @@ func (s *session) getSource(ctx context.Context, seq *recovery.Sequence) (*view,
 		if err != nil {
 			return nil, got.RequestID, err
 		}
-		return &view{definition: got.Definition, etag: tag, requestID: got.RequestID}, got.RequestID, nil
+		return &view{definition: got.Definition, etag: tag}, got.RequestID, nil
 	}
 	if seq == nil {
 		got, _, err := get(ctx, search.Bounds{})
