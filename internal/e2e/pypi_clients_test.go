@@ -7,10 +7,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
-// pip is one installation of pip. The rows of docs/clients.md are named after its major version.
+// pip is one installation of pip. In docs/clients.md all of them have one row.
 type pip struct {
 	python, name, version string
 	// builds says that the interpreter has setuptools and wheel, so that sources can be built without a network.
@@ -18,9 +19,17 @@ type pip struct {
 }
 
 // pips are that of the system, which must be there, and, where they are, that of the interpreter on PATH and the newest of pyenv's.
-func pips(t *testing.T) (found []pip) {
+func pips(t *testing.T) []pip {
 	t.Helper()
-	candidates := []string{command(t, "/usr/bin/python3"), "python3"}
+	found := findPips()
+	if len(found) == 0 || !found[0].builds {
+		missing(t, "/usr/bin/python3 with pip, setuptools and wheel")
+	}
+	return found
+}
+
+var findPips = sync.OnceValue(func() (found []pip) {
+	candidates := []string{"/usr/bin/python3", "python3"}
 	others, _ := filepath.Glob(filepath.Join(os.Getenv("PYENV_ROOT"), "versions", "3.*", "bin", "python3"))
 	minor := func(python string) (n int) {
 		_, _ = fmt.Sscanf(python[strings.LastIndex(python, "/3.")+3:], "%d", &n)
@@ -33,24 +42,19 @@ func pips(t *testing.T) (found []pip) {
 	known := map[string]bool{}
 	for i, python := range candidates {
 		out, err := exec.Command(python, "-c", "import sys, pip; print(pip.__version__, sys.executable)").Output()
+		if err != nil && i == 0 {
+			return nil
+		}
 		version, executable, _ := strings.Cut(strings.TrimSpace(string(out)), " ")
-		if err != nil {
-			if i == 0 {
-				missing(t, "python3-pip")
-			}
+		if err != nil || known[version] {
 			continue
 		}
-		major, _, _ := strings.Cut(version, ".")
-		if !known[version] {
-			known[version] = true
-			found = append(found, pip{python: executable, name: "pip " + major, version: version})
-		}
+		known[version] = true
+		found = append(found, pip{python: executable, name: "pip " + version, version: version})
 	}
-	if found[0].builds = exec.Command(found[0].python, "-c", "import setuptools, wheel").Run() == nil; !found[0].builds {
-		missing(t, "python3-setuptools and python3-wheel")
-	}
+	found[0].builds = exec.Command(found[0].python, "-c", "import setuptools, wheel").Run() == nil
 	return found
-}
+})
 
 // sandbox is a folder in which a Python client works, with a home of its own.
 type sandbox struct {
@@ -61,7 +65,7 @@ type sandbox struct {
 func newSandbox(t *testing.T) *sandbox {
 	t.Helper()
 	s := &sandbox{dir: t.TempDir(), home: t.TempDir()}
-	s.env = environment(s.home, "PIP_CONFIG_FILE=/dev/null", "PIP_DISABLE_PIP_VERSION_CHECK=1", "PIP_NO_INPUT=1",
+	s.env = environment(s.home, "PIP_CONFIG_FILE=/dev/null", "PIP_DISABLE_PIP_VERSION_CHECK=1", "PIP_NO_INPUT=1", "PIP_NO_COMPILE=1",
 		"PIP_ROOT_USER_ACTION=ignore", "PIP_NO_COLOR=1", "PYTHONDONTWRITEBYTECODE=1", "NO_COLOR=1", "COLUMNS=400", "PYENV_ROOT="+os.Getenv("PYENV_ROOT"))
 	return s
 }
@@ -95,6 +99,7 @@ type manager struct {
 	name, command, lockFile string
 	project                 func(index string, dependencies map[string]string) string
 	lock, install           []string
+	both                    []string // in one go
 	env                     []string
 }
 
@@ -103,12 +108,12 @@ func managers(t *testing.T) []manager {
 	return []manager{
 		{
 			name: "poetry", command: command(t, "poetry"), lockFile: "poetry.lock", project: poetryProject,
-			lock: []string{"lock", "-n"}, install: []string{"install", "-n", "--no-root"},
+			lock: []string{"lock", "-n"}, install: []string{"install", "-n", "--no-root"}, both: []string{"install", "-n", "--no-root"},
 			env: []string{"POETRY_VIRTUALENVS_CREATE=false", "PYTHON_KEYRING_BACKEND=keyring.backends.null.Keyring"},
 		},
 		{
 			name: "pdm", command: command(t, "pdm"), lockFile: "pdm.lock", project: pdmProject,
-			lock: []string{"lock"}, install: []string{"install", "--no-self", "--no-lock"},
+			lock: []string{"lock"}, install: []string{"install", "--no-self", "--no-lock"}, both: []string{"install", "--no-self"},
 			env: []string{"PDM_CHECK_UPDATE=0", "PDM_IGNORE_SAVED_PYTHON=1"},
 		},
 	}

@@ -202,8 +202,7 @@ func TestStaticIndex(t *testing.T) {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
 			v := newVenture(t, m, open.pypi(), map[string]string{"apple": "<3"})
-			v.must(t, m.lock...)
-			v.must(t, m.install...)
+			v.must(t, m.both...)
 			if got := v.installed(t); !slices.Equal(got, []string{"apple 1.1", "pear 1.0"}) {
 				t.Errorf("installed %q", got)
 			}

@@ -123,7 +123,7 @@ func staticIndex(t *testing.T, x *index) (url string) {
 				write(t, dir, "files/"+f.Name, string(f.Content))
 				yanked := ""
 				if f.Yanked {
-					yanked = " data-yanked" // without a value, as XML does not know it
+					yanked = " data-yanked" // without a value, which XML does not know (C66)
 				}
 				python := strings.NewReplacer("<", "&lt;", ">", "&gt;").Replace(f.RequiresPython)
 				fmt.Fprintf(&page, "<a href=../../files/%s#sha256=%s data-requires-python=\"%s\"%s>%s</a><br>\n", f.Name, fakepypi.Sum(f.Content), python, yanked, f.Name)
@@ -171,7 +171,7 @@ func members(t *testing.T, wheel []byte) (names []string) {
 // ask sends one request through a transport that unpacks nothing; fields are names and values in turn.
 func ask(t *testing.T, method, url string, fields ...string) (*http.Response, []byte) {
 	t.Helper()
-	req, err := http.NewRequest(method, url, nil) //nolint:noctx // also asked after the end of a test's context
+	req, err := http.NewRequest(method, url, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
