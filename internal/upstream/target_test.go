@@ -79,7 +79,9 @@ func TestWriteIsSentOnce(t *testing.T) {
 			w.Header().Set("Retry-After", "1")
 			w.WriteHeader(503)
 		},
-		"redirect": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect) },
+		"redirect": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newWriteServer(t, act)
