@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -122,9 +123,7 @@ func (v *victim) serve(w http.ResponseWriter, r *http.Request) {
 		_ = child.Kill()
 		return
 	}
-	for name, values := range kept.Header() {
-		w.Header()[name] = values
-	}
+	maps.Copy(w.Header(), kept.Header())
 	w.WriteHeader(kept.Code)
 	_, _ = w.Write(kept.Body.Bytes())
 	if mine {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -98,9 +99,7 @@ func (w *world) request() []byte {
 		"schema_version": "1.0", "kind": "file", "endpoint": endpoint, "name": "manuals", "owner": "team@x", "local_root": w.path("docs"),
 		"paths": w.paths, "service_tier": "basic", "extraction_mode": "minimal", "api_version": "2026-10-01",
 	}
-	for k, v := range w.extra {
-		r[k] = v
-	}
+	maps.Copy(r, w.extra)
 	data, err := json.Marshal(r)
 	if err != nil {
 		w.t.Fatal(err)

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"maps"
 	"strconv"
 
 	"github.com/ecluse-gate/ecluse/internal/source/corpus"
@@ -104,9 +105,7 @@ func (p *Plan) Markers(f File) map[string]string {
 		"ecluseOwner":     p.Owner,
 		"ecluseSource":    p.Source.Name,
 	}
-	for key, value := range f.Metadata {
-		marks[key] = value
-	}
+	maps.Copy(marks, f.Metadata)
 	return marks
 }
 

@@ -195,8 +195,8 @@ func fillStruct(path string, node any, dst reflect.Value) error {
 // unknown names the first member, in the order of their names, that the struct does not have.
 func unknown(path string, members map[string]any, t reflect.Type) error {
 	names := map[string]bool{}
-	for i := range t.NumField() {
-		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+	for field := range t.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		names[name] = true
 	}
 	first := ""
