@@ -48,6 +48,7 @@ vuln: ## known vulnerabilities, if the database can be reached
 
 test: setup ## every test once, shuffled, with the race detector; counts them
 	$(TOOL) gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg -- -shuffle=on -race -timeout 15m $(PACKAGES)
+	$(GO) test -run 'TestHugeDocuments' ./internal/server
 
 bench: setup
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) $(PACKAGES)

@@ -34,6 +34,9 @@ func newExplain(sys *cli.System) *cobra.Command {
 			return err
 		}
 		defer stop()
+		if err := g.ReadAdvisories(c.Context()); err != nil {
+			return fmt.Errorf("read the advisories: %w", err)
+		}
 		rows := []server.Explanation{}
 		for _, arg := range args {
 			found, err := g.Explain(c.Context(), arg)

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -67,7 +68,7 @@ func build(ctx context.Context, sys *cli.System, cfg *config.Config) (gate *serv
 	}
 	version, _ := buildIdentity()
 	gate, err = server.Build(server.BuildOptions{
-		Config: cfg, Logger: logger, Tracer: tracer.Tracer(obs.TracerName), RootCAs: roots, Version: version,
+		Context: ctx, Config: cfg, Logger: logger, Tracer: tracer.Tracer(obs.TracerName), RootCAs: roots, Version: version,
 	})
 	if err != nil {
 		return nil, nil, err
@@ -95,6 +96,9 @@ func serve(ctx context.Context, sys *cli.System, cfg *config.Config, worker bool
 	if limit, err := memlimit.Set(memlimit.WithRatio(memoryShare)); err == nil && limit > 0 { // else Go's own default holds
 		gate.Logger().Debug("memory limit", slog.Int64("bytes", limit))
 	}
+	var background sync.WaitGroup
+	defer background.Wait()
+	background.Go(func() { gate.RunAdvisories(ctx) })
 	stopMirror, err := beginMirror(ctx, cfg, gate, worker)
 	if err != nil {
 		return err

@@ -23,6 +23,7 @@ type Metrics struct {
 	anomalies      *prometheus.CounterVec
 	dropped        *prometheus.CounterVec
 	stale          *prometheus.CounterVec
+	advisories     *prometheus.CounterVec
 	mirrorJobs     *prometheus.CounterVec
 	mirrorLost     prometheus.Counter
 	duration       *prometheus.HistogramVec
@@ -44,6 +45,7 @@ func NewMetrics() *Metrics {
 		degraded:       counter("ecluse_degraded_listings_total", "Listings served incomplete or from a retained copy.", "ecosystem", "reason"),
 		anomalies:      counter("ecluse_relay_anomalies_total", "Artifact relays that did not succeed.", "ecosystem", "kind", "reason"),
 		dropped:        counter("ecluse_dropped_versions_total", "Listing entries that could not be used.", "ecosystem"),
+		advisories:     counter("ecluse_advisory_reads_total", "Looks at the source of advisories by how they ended.", "ecosystem", "result"),
 		stale:          counter("ecluse_stale_upstream_total", "Documents that were older than the kept one, by the upstream's own count.", "ecosystem"),
 		mirrorJobs:     counter("ecluse_mirror_jobs_total", "Runs of mirror jobs by how they ended.", "result"),
 		mirrorLost: prometheus.NewCounter(prometheus.CounterOpts{
@@ -55,7 +57,7 @@ func NewMetrics() *Metrics {
 		}, []string{"route", "code"}),
 	}
 	m.registry.MustRegister(m.publicRequests, m.refusals, m.entries, m.decisions, m.denials, m.divergence, m.degraded,
-		m.anomalies, m.dropped, m.stale, m.mirrorJobs, m.mirrorLost, m.duration, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+		m.anomalies, m.dropped, m.stale, m.advisories, m.mirrorJobs, m.mirrorLost, m.duration, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 
@@ -99,6 +101,11 @@ func (m *Metrics) RelayAnomaly(ecosystem, kind, reason string) {
 // Dropped counts listing entries that could not be used.
 func (m *Metrics) Dropped(ecosystem string, n int) {
 	m.dropped.WithLabelValues(ecosystem).Add(float64(n))
+}
+
+// AdvisoryRead counts one look at the source of advisories.
+func (m *Metrics) AdvisoryRead(ecosystem string, ok bool) {
+	m.advisories.WithLabelValues(ecosystem, map[bool]string{true: "ok", false: "failed"}[ok]).Inc()
 }
 
 // StaleUpstream counts one document that was older than the kept one (C22).

@@ -37,7 +37,7 @@ func benchGate(b *testing.B, registry http.Handler, settings ...string) *httptes
 	if err != nil {
 		b.Fatal(err)
 	}
-	s, err := Build(BuildOptions{Config: cfg, Logger: obs.Discard(), Version: "bench", Tracer: tracenoop.NewTracerProvider().Tracer("")})
+	s, err := Build(BuildOptions{Context: b.Context(), Config: cfg, Logger: obs.Discard(), Version: "bench", Tracer: tracenoop.NewTracerProvider().Tracer("")})
 	if err != nil {
 		b.Fatal(err)
 	}

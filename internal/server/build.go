@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ import (
 
 // BuildOptions are a checked configuration and what the process lends to it.
 type BuildOptions struct {
+	Context context.Context //nolint:containedctx // bounds Build alone
 	Config  *config.Config
 	Logger  *slog.Logger
 	Tracer  trace.Tracer
@@ -66,23 +68,19 @@ func Build(o BuildOptions) (*Server, error) {
 	if s.lanes, err = b.lanes(npm, pypi); err != nil {
 		return nil, err
 	}
-	s.close = b.close
-	return s, nil
-}
-
-// Reload takes over the rules of a configuration that was read anew. Everything else needs a start. A problem keeps the rules that
-// are in force, and says so.
-func (s *Server) Reload(cfg *config.Config, err error) {
-	if err == nil {
-		var rules *policy.Set
-		if rules, err = policy.New(cfg.Rules); err == nil {
-			s.opts.NPM.SetPolicy(rules)
-			s.opts.PyPI.SetPolicy(rules)
-			s.opts.Logger.Info("rules reloaded", slog.Int("rules", len(cfg.Rules)))
-			return
+	s.rules = &rulebook{rules: rules, apply: func(set *policy.Set) { npm.SetPolicy(set); pypi.SetPolicy(set) }}
+	s.close = func() {
+		b.close()
+		if s.rules.advisories != nil {
+			_ = s.rules.advisories.Close() // it is read only from here on
 		}
 	}
-	s.opts.Logger.Error("the configuration was not taken over; the old rules stay in force", obs.Err(err))
+	if err := b.openAdvisories(o.Context, s); err != nil {
+		s.close()
+		return nil, err
+	}
+	s.rules.use(nil)
+	return s, nil
 }
 
 // Logger is the gate's logger.

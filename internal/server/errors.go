@@ -29,6 +29,9 @@ func refuse(err error) refusal {
 		}
 	}
 	r := refusal{message: err.Error()}
+	if e, ok := errors.AsType[*gate.Denied](err); ok && e.Verdict.Temporary {
+		return refusal{status: http.StatusServiceUnavailable, retryAfter: 1, message: e.Error() + "; ask again in 1 second"}
+	}
 	switch {
 	case is[*gate.Denied](err), is[*gate.Forbidden](err):
 		r.status = http.StatusForbidden

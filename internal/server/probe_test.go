@@ -286,9 +286,9 @@ func TestStorm(t *testing.T) {
 			t.Errorf("%d requests for 200 packages", inFlight)
 		}
 		deadline := time.Unix(0, throttledAt.Load()).Add(3 * time.Second)
-		for time.Now().Add(100 * time.Millisecond).Before(deadline) {
+		for time.Now().Add(time.Second).Before(deadline) {
 			storm(map[int]int{})
-			time.Sleep(100 * time.Millisecond)
+			time.Sleep(700 * time.Millisecond)
 		}
 		w.sent(inFlight)
 		time.Sleep(time.Until(deadline))

@@ -51,6 +51,7 @@ type Server struct {
 	opts       Options
 	slots      chan struct{}
 	edge       *edge
+	rules      *rulebook
 	publishing *publishing
 	mirror     mirrorView
 	lanes      map[string]mirror.Lane

@@ -113,7 +113,7 @@ func (w *world) start(yaml string) {
 		w.t.Fatal(err)
 	}
 	w.server, err = Build(BuildOptions{
-		Config: cfg, Logger: logger, Version: "test", Dial: w.network.Dial,
+		Context: w.t.Context(), Config: cfg, Logger: logger, Version: "test", Dial: w.network.Dial,
 		Tracer: sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(w.spans)).Tracer(obs.TracerName),
 	})
 	if err != nil {

@@ -1,0 +1,144 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"sync"
+
+	"github.com/ecluse-gate/ecluse/internal/advisory"
+	"github.com/ecluse-gate/ecluse/internal/config"
+	"github.com/ecluse-gate/ecluse/internal/npm"
+	"github.com/ecluse-gate/ecluse/internal/obs"
+	"github.com/ecluse-gate/ecluse/internal/policy"
+	"github.com/ecluse-gate/ecluse/internal/pypi"
+	"github.com/ecluse-gate/ecluse/internal/upstream"
+)
+
+// rulebook is the rules in force: those of the configuration over the advisory data of now. A new set is what ends kept renderings.
+type rulebook struct {
+	mu         sync.Mutex // guards rules, and the order in which sets are handed out
+	rules      *policy.Set
+	advisories *advisory.Store // nil: there is no source
+	apply      func(*policy.Set)
+}
+
+// use takes rules, or with nil keeps them and takes the advisory data of now.
+func (r *rulebook) use(rules *policy.Set) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if rules != nil {
+		r.rules = rules
+	}
+	set := r.rules
+	if r.advisories != nil {
+		set = set.WithAdvisories(r.advisories.Data())
+	}
+	r.apply(set)
+}
+
+// Reload takes over the rules of a configuration that was read anew. Everything else needs a start. A problem keeps the rules that
+// are in force, and says so.
+func (s *Server) Reload(cfg *config.Config, err error) {
+	if err == nil {
+		var rules *policy.Set
+		if rules, err = policy.New(cfg.Rules); err == nil {
+			s.rules.use(rules)
+			s.opts.Logger.Info("rules reloaded", slog.Int("rules", len(cfg.Rules)))
+			return
+		}
+	}
+	s.opts.Logger.Error("the configuration was not taken over; the old rules stay in force", obs.Err(err))
+}
+
+// openAdvisories opens the advisory data where a source is configured. What an earlier process read is in force at once.
+func (b *builder) openAdvisories(ctx context.Context, s *Server) error {
+	c := b.Config.Advisories
+	if c.Source == "" {
+		return nil
+	}
+	store, err := advisory.Open(ctx, advisory.Options{
+		Dir: filepath.Join(b.Config.DataDir, "advisories"), Source: c.Source, Ecosystems: []string{npm.Ecosystem, pypi.Ecosystem},
+		Interval: c.Interval, Fetcher: advisorySource{b.client}, OnSwap: func(*advisory.Data) { s.rules.use(nil) },
+		OnRefresh: func(ecosystem string, err error) {
+			s.opts.Metrics.AdvisoryRead(ecosystem, err == nil)
+			if err != nil {
+				s.opts.Logger.Warn("advisories were not read; the last good ones stay in force", obs.Ecosystem(ecosystem), obs.Err(err))
+			}
+		},
+	})
+	if err != nil {
+		return err
+	}
+	s.rules.advisories = store
+	return nil
+}
+
+// RunAdvisories looks at the source of advisories now and then, until ctx ends. Without a source it returns at once.
+func (s *Server) RunAdvisories(ctx context.Context) {
+	if s.rules.advisories != nil {
+		s.rules.advisories.Run(ctx)
+	}
+}
+
+// ReadAdvisories looks at the source once, for commands that judge without a running gate.
+func (s *Server) ReadAdvisories(ctx context.Context) error {
+	if s.rules.advisories == nil {
+		return nil
+	}
+	var all error
+	for _, ecosystem := range []string{npm.Ecosystem, pypi.Ecosystem} {
+		all = errors.Join(all, s.rules.advisories.Refresh(ctx, ecosystem))
+	}
+	return all
+}
+
+// advisorySource fetches exports through the public client, so that its egress rules and its cooldown hold for them too.
+type advisorySource struct{ client *upstream.Client }
+
+// Fetch implements advisory.Fetcher.
+func (a advisorySource) Fetch(ctx context.Context, address, etag string) (*http.Response, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil, err
+	}
+	public, err := a.client.Public(u, upstream.Encoded)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := public.Do(ctx, upstream.Request{Method: http.MethodGet, URL: u, Kind: upstream.Artifact, IfNoneMatch: etag})
+	if err != nil {
+		return nil, err
+	}
+	return resp.Response, nil
+}
+
+// advisoryStatus is how things stand with the data of one ecosystem, for the admin API.
+type advisoryStatus struct {
+	Ecosystem string `json:"ecosystem"`
+	Loaded    bool   `json:"loaded"`
+	Records   int    `json:"records"`
+	Checked   string `json:"checked"`
+	Error     string `json:"error,omitempty"`
+}
+
+func (s *Server) advisoryStatus() []advisoryStatus {
+	out := []advisoryStatus{}
+	if s.rules.advisories == nil {
+		return out
+	}
+	for _, st := range s.rules.advisories.Status() {
+		row := advisoryStatus{Ecosystem: st.Ecosystem, Loaded: st.Loaded, Records: st.Records}
+		if !st.Checked.IsZero() {
+			row.Checked = st.Checked.UTC().Format("2006-01-02T15:04:05Z")
+		}
+		if st.Err != nil {
+			row.Error = st.Err.Error()
+		}
+		out = append(out, row)
+	}
+	return out
+}
