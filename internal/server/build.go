@@ -39,48 +39,53 @@ func Build(o BuildOptions) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := builder{BuildOptions: o, rules: rules, metrics: obs.NewMetrics(), table: cooldown.New(cooldown.Options{})}
+	b := &builder{BuildOptions: o, rules: rules, metrics: obs.NewMetrics(), table: cooldown.New(cooldown.Options{})}
 	b.memory = gate.NewDocuments(int64(o.Config.Cache.MaxBytes))
 	b.client = upstream.New(upstream.Options{
 		Table: b.table, Metrics: b.metrics, Logger: o.Logger, Tracer: o.Tracer, UserAgent: "ecluse/" + o.Version,
 		RootCAs: o.RootCAs, Hold: o.Config.Serve.Hold, Dial: o.Dial, Egress: egress(o.Config.Egress),
 	})
-	if err := b.openDisk(); err != nil {
+	s, err := b.server()
+	if err != nil {
 		b.close()
 		return nil, err
 	}
-	npm, err := b.npm(o.Config.Mounts.NPM)
+	s.rules.use(nil)
+	return s, nil
+}
+
+// server makes the mounts and what stands in front of them.
+func (b *builder) server() (*Server, error) {
+	if err := b.openDisk(); err != nil {
+		return nil, err
+	}
+	npm, err := b.npm(b.Config.Mounts.NPM)
 	if err != nil {
 		return nil, err
 	}
-	pypi, err := b.pypi(o.Config.Mounts.PyPI)
+	pypi, err := b.pypi(b.Config.Mounts.PyPI)
 	if err != nil {
 		return nil, err
 	}
+	serve := b.Config.Serve
 	s := New(Options{
-		NPM: npm, PyPI: pypi, Documents: b.memory, Table: b.table, Metrics: b.metrics, Logger: o.Logger, Tracer: o.Tracer,
-		HelpMessage: o.Config.Serve.HelpMessage, MaxInFlight: o.Config.Serve.MaxInFlight, Wait: o.Config.Serve.Wait, Tokens: o.Config.Auth.Tokens,
-		Version: o.Version,
+		NPM: npm, PyPI: pypi, Documents: b.memory, Table: b.table, Metrics: b.metrics, Logger: b.Logger, Tracer: b.Tracer,
+		HelpMessage: serve.HelpMessage, MaxInFlight: serve.MaxInFlight, Wait: serve.Wait, Tokens: b.Config.Auth.Tokens, Version: b.Version,
 	})
-	if u := o.Config.PublicURL; u != nil {
+	if u := b.Config.PublicURL; u != nil {
 		s.opts.PublicURL = strings.TrimSuffix(u.String(), "/")
 	}
 	if s.lanes, err = b.lanes(npm, pypi); err != nil {
 		return nil, err
 	}
-	s.rules = &rulebook{rules: rules, apply: func(set *policy.Set) { npm.SetPolicy(set); pypi.SetPolicy(set) }}
+	s.rules = &rulebook{rules: b.rules, apply: func(set *policy.Set) { npm.SetPolicy(set); pypi.SetPolicy(set) }}
 	s.close = func() {
 		b.close()
 		if s.rules.advisories != nil {
 			_ = s.rules.advisories.Close() // it is read only from here on
 		}
 	}
-	if err := b.openAdvisories(o.Context, s); err != nil {
-		s.close()
-		return nil, err
-	}
-	s.rules.use(nil)
-	return s, nil
+	return s, b.openAdvisories(b.Context, s)
 }
 
 // Logger is the gate's logger.
