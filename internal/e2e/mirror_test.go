@@ -10,12 +10,18 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/ecluse-gate/ecluse/internal/mirror"
 )
 
+// queueStatus is what GET /api/v1/queue says.
+type queueStatus struct {
+	Enabled                             bool
+	Store                               string
+	Ready, Running, Waiting, Done, Dead int
+	HeartbeatAge                        float64 `json:"heartbeat_age_seconds"`
+}
+
 // queue reads the queue of a running gate.
-func (g *gate) queue(t *testing.T) (st mirror.Status) {
+func (g *gate) queue(t *testing.T) (st queueStatus) {
 	t.Helper()
 	resp, err := http.Get(g.admin + "api/v1/queue")
 	if err != nil {
@@ -75,13 +81,13 @@ rules:
 	p.must(t, npm.install...)
 	p.installed(t)
 	until(t, "the mirror jobs", func() bool { st := g.queue(t); return st.Done == 2 && st.Ready+st.Running+st.Waiting == 0 })
-	if st := g.queue(t); st.Dead != 0 || st.Store != "sqlite" || st.HeartbeatAge < 0 {
+	if st := g.queue(t); st.Dead != 0 || !st.Enabled || st.Store != "sqlite" || st.HeartbeatAge < 0 {
 		t.Errorf("queue: %+v", st)
 	}
 	for name, version := range map[string]string{"left-dep": "1.1.0", "@pub/scoped": "2.1.0"} {
 		doc := w.private.document(t, name)
 		dist, _ := doc.Versions[version]["dist"].(map[string]any)
-		if len(doc.Versions) != 1 || dist["integrity"] != w.public.integrity[name+"@"+version] || doc.Tags[mirror.NPMTag] != version {
+		if len(doc.Versions) != 1 || dist["integrity"] != w.public.integrity[name+"@"+version] || doc.Tags["ecluse-mirror"] != version {
 			t.Errorf("mirrored %s: tags %v, dist %v", name, doc.Tags, dist)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ecluse-gate/ecluse/internal/gate"
 	"github.com/ecluse-gate/ecluse/internal/npm"
+	"github.com/ecluse-gate/ecluse/internal/npm/publication"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 	"github.com/ecluse-gate/ecluse/internal/upstream"
 )
@@ -62,7 +63,7 @@ func (t *NPMTarget) Put(ctx context.Context, j Job, c *gate.Copy, f *Spooled) er
 	if err != nil {
 		return err
 	}
-	body, length, err := npm.Publication{Name: j.Package, Version: j.Version, Manifest: c.Manifest, Tag: NPMTag, Size: f.Size}.Document(f.Reader())
+	body, length, err := publication.Version{Name: j.Package, Number: j.Version, Manifest: c.Manifest, Tag: NPMTag, Size: f.Size}.Document(f.Reader())
 	if err != nil {
 		return unfit("%v", err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ecluse-gate/ecluse/internal/gate"
 	"github.com/ecluse-gate/ecluse/internal/npm"
+	"github.com/ecluse-gate/ecluse/internal/npm/publication"
 	"github.com/ecluse-gate/ecluse/internal/pypi"
 )
 
@@ -44,7 +45,7 @@ func (m *npmMount) publish(w http.ResponseWriter, r *http.Request, route npm.Rou
 		return
 	}
 	m.relay(w, r, "npm_publish", func(body io.Reader) (gate.PublishRequest, error) {
-		return gate.PublishRequest{Name: name, Path: npm.ListingPath(name)}, npm.CheckPublish(body, name)
+		return gate.PublishRequest{Name: name, Path: npm.ListingPath(name)}, publication.Check(body, name)
 	})
 }
 
@@ -135,7 +136,7 @@ func (m *mount) failPublish(w http.ResponseWriter, r *http.Request, route string
 		status = http.StatusRequestEntityTooLarge
 	case errors.Is(err, errEncoded):
 		status = http.StatusUnsupportedMediaType
-	case errors.Is(err, npm.ErrPublish), errors.Is(err, pypi.ErrUpload):
+	case errors.Is(err, publication.ErrDocument), errors.Is(err, pypi.ErrUpload):
 		status = http.StatusBadRequest
 	default:
 		m.fail(w, r, route, err)

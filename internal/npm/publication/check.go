@@ -1,4 +1,4 @@
-package npm
+package publication
 
 import (
 	"bytes"
@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/ecluse-gate/ecluse/internal/npm"
 )
 
-// ErrPublish is wrapped by the errors of CheckPublish; the answer to such a request is 400.
-var ErrPublish = errors.New("not a document that can be published")
+// ErrDocument is wrapped by the errors of Check; the answer to such a request is 400.
+var ErrDocument = errors.New("not a document that can be published")
 
 // Bounds of a document without its attachments.
 const (
@@ -19,20 +21,20 @@ const (
 	maxNesting = 200
 )
 
-// CheckPublish reads a document on its way to a registry (PUT /name) and refuses one that speaks of any other package than name: the
+// Check reads a document on its way to a registry (PUT /name) and refuses one that speaks of any other package than name: the
 // document's own names, those of its versions, and its attachments. It reads the body once and keeps none of the attachments. Members that
 // stand twice are refused, since two readers could take different ones.
-func CheckPublish(body io.Reader, name string) error {
+func Check(body io.Reader, name string) error {
 	outline, err := readOutline(body)
 	if err != nil {
-		return fmt.Errorf("%w: %v", ErrPublish, err)
+		return fmt.Errorf("%w: %v", ErrDocument, err)
 	}
 	if err := refuseDuplicates(outline); err != nil {
-		return fmt.Errorf("%w: %v", ErrPublish, err)
+		return fmt.Errorf("%w: %v", ErrDocument, err)
 	}
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(outline, &members); err != nil {
-		return fmt.Errorf("%w: it is not a JSON object", ErrPublish)
+		return fmt.Errorf("%w: it is not a JSON object", ErrDocument)
 	}
 	for _, key := range []string{"name", "_id"} {
 		if raw, ok := members[key]; ok || key == "name" {
@@ -50,24 +52,30 @@ func CheckPublish(body io.Reader, name string) error {
 func checkText(raw json.RawMessage, where string, want ...string) error {
 	var s string
 	if json.Unmarshal(raw, &s) != nil {
-		return fmt.Errorf("%w: %s is not a text", ErrPublish, where)
+		return fmt.Errorf("%w: %s is not a text", ErrDocument, where)
 	}
 	for _, w := range want {
 		if s == w {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: %s is %.100q where %q belongs", ErrPublish, where, s, want[0])
+	return fmt.Errorf("%w: %s is %.100q where %q belongs", ErrDocument, where, s, want[0])
+}
+
+// valid reports whether a version can be in a file's name and thus be served.
+func valid(name, version string) bool {
+	back, ok := npm.VersionOfFile(name, npm.FileName(name, version))
+	return ok && back == version
 }
 
 func checkVersions(raw json.RawMessage, name string) error {
 	var versions map[string]map[string]json.RawMessage
 	if len(raw) > 0 && json.Unmarshal(raw, &versions) != nil {
-		return fmt.Errorf("%w: versions is not an object of objects", ErrPublish)
+		return fmt.Errorf("%w: versions is not an object of objects", ErrDocument)
 	}
 	for v, members := range versions {
-		if !validVersion(v) {
-			return fmt.Errorf("%w: version %.100q is not valid", ErrPublish, v)
+		if !valid(name, v) {
+			return fmt.Errorf("%w: version %.100q is not valid", ErrDocument, v)
 		}
 		at := "versions[" + v + "]"
 		if err := checkText(members["name"], at+".name", name); err != nil {
@@ -89,16 +97,18 @@ func checkVersions(raw json.RawMessage, name string) error {
 func checkAttachments(raw json.RawMessage, name string) error {
 	var attachments map[string]json.RawMessage
 	if len(raw) > 0 && json.Unmarshal(raw, &attachments) != nil {
-		return fmt.Errorf("%w: _attachments is not an object", ErrPublish)
+		return fmt.Errorf("%w: _attachments is not an object", ErrDocument)
 	}
 	for file := range attachments {
-		version, ok := strings.CutPrefix(file, name+"-")
-		if !ok {
-			version, ok = strings.CutPrefix(file, base(name)+"-")
+		short := file
+		if scope, _, ok := strings.Cut(name, "/"); ok {
+			short = strings.TrimPrefix(file, scope+"/")
 		}
-		stem := strings.TrimSuffix(strings.TrimSuffix(version, ".tgz"), ".sigstore")
-		if !ok || stem == version || !validVersion(stem) {
-			return fmt.Errorf("%w: attachment %.100q is not a file of %s", ErrPublish, file, name)
+		if stem, ok := strings.CutSuffix(short, ".sigstore"); ok {
+			short = stem + ".tgz"
+		}
+		if _, ok := npm.VersionOfFile(name, short); !ok {
+			return fmt.Errorf("%w: attachment %.100q is not a file of %s", ErrDocument, file, name)
 		}
 	}
 	return nil

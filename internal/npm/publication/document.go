@@ -1,4 +1,6 @@
-package npm
+// Package publication is how versions are put into an npm registry: the document that carries one, and the check of a document that somebody
+// else made.
+package publication
 
 import (
 	"encoding/base64"
@@ -10,10 +12,10 @@ import (
 	"strings"
 )
 
-// Publication is one version on its way to a registry.
-type Publication struct {
-	Name    string
-	Version string
+// Version is one version on its way to a registry.
+type Version struct {
+	Name   string
+	Number string
 	// Manifest is the version's object, a JSON object.
 	Manifest []byte
 	// Tag is the dist-tag that the registry moves to the version. Registries want one; it should be one that nobody installs by.
@@ -24,17 +26,17 @@ type Publication struct {
 
 // Document is the body by which npm registries take a version (PUT /name), with the file read once and encoded on its way, so that it is never
 // whole in memory. Length is the body's length in bytes; a file of another length than Size ends the body with an error.
-func (p Publication) Document(file io.Reader) (body io.Reader, length int64, err error) {
+func (p Version) Document(file io.Reader) (body io.Reader, length int64, err error) {
 	if !json.Valid(p.Manifest) {
-		return nil, 0, fmt.Errorf("the manifest of %s@%s is not JSON", p.Name, p.Version)
+		return nil, 0, fmt.Errorf("the manifest of %s@%s is not JSON", p.Name, p.Number)
 	}
 	quote := func(s string) string {
 		b, _ := json.Marshal(s) // strings cannot fail
 		return string(b)
 	}
-	name, version := quote(p.Name), quote(p.Version)
+	name, version := quote(p.Name), quote(p.Number)
 	head := `{"_id":` + name + `,"name":` + name + `,"dist-tags":{` + quote(p.Tag) + `:` + version + `},"versions":{` + version + `:` + string(p.Manifest) +
-		`},"_attachments":{` + quote(p.Name+"-"+p.Version+".tgz") + `:{"content_type":"application/octet-stream","length":` + strconv.FormatInt(p.Size, 10) + `,"data":"`
+		`},"_attachments":{` + quote(p.Name+"-"+p.Number+".tgz") + `:{"content_type":"application/octet-stream","length":` + strconv.FormatInt(p.Size, 10) + `,"data":"`
 	const tail = `"}}}`
 	length = int64(len(head)) + encodedLen(p.Size) + int64(len(tail))
 	return io.MultiReader(strings.NewReader(head), &base64Reader{from: file, left: p.Size}, strings.NewReader(tail)), length, nil

@@ -1,4 +1,4 @@
-package npm
+package publication
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 func TestPublicationDocument(t *testing.T) {
 	for _, size := range []int{0, 1, 2, 3, 24<<10 - 1, 24 << 10, 24<<10 + 1, 200_000} {
 		file := bytes.Repeat([]byte{0, 1, 0xfe}, size/3+1)[:size]
-		p := Publication{Name: "@pub/scoped", Version: "1.0.0", Manifest: []byte(`{"name":"@pub/scoped","version":"1.0.0"}`), Tag: "mirror", Size: int64(size)}
+		p := Version{Name: "@pub/scoped", Number: "1.0.0", Manifest: []byte(`{"name":"@pub/scoped","version":"1.0.0"}`), Tag: "mirror", Size: int64(size)}
 		for _, slow := range []func(io.Reader) io.Reader{func(r io.Reader) io.Reader { return r }, iotest.HalfReader, iotest.DataErrReader} {
 			body, length, err := p.Document(slow(bytes.NewReader(file)))
 			if err != nil {
@@ -39,7 +39,7 @@ func TestPublicationDocument(t *testing.T) {
 			if !bytes.Equal(a.Data, file) || a.Length != size || len(doc.Tags) != 1 || doc.Tags["mirror"] != "1.0.0" {
 				t.Errorf("size %d: another file, or tags %v", size, doc.Tags)
 			}
-			if err := CheckPublish(bytes.NewReader(text), p.Name); err != nil {
+			if err := Check(bytes.NewReader(text), p.Name); err != nil {
 				t.Error(err)
 			}
 		}
@@ -48,7 +48,7 @@ func TestPublicationDocument(t *testing.T) {
 
 func TestPublicationOfAnotherLength(t *testing.T) {
 	for _, said := range []int64{9, 11} {
-		body, _, err := Publication{Name: "a", Version: "1.0.0", Manifest: []byte(`{}`), Tag: "t", Size: said}.Document(strings.NewReader("0123456789"))
+		body, _, err := Version{Name: "a", Number: "1.0.0", Manifest: []byte(`{}`), Tag: "t", Size: said}.Document(strings.NewReader("0123456789"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,13 +56,13 @@ func TestPublicationOfAnotherLength(t *testing.T) {
 			t.Errorf("said %d of 10: %v", said, err)
 		}
 	}
-	if _, _, err := (Publication{Manifest: []byte(`{`)}).Document(strings.NewReader("")); err == nil {
+	if _, _, err := (Version{Manifest: []byte(`{`)}).Document(strings.NewReader("")); err == nil {
 		t.Error("a manifest that is not JSON")
 	}
 }
 
 // An attachment takes no memory, wherever escapes fall.
-func TestCheckPublishCutsLongStrings(t *testing.T) {
+func TestCheckCutsLongStrings(t *testing.T) {
 	head := `{"name":"a","versions":{"1.0.0":{"name":"a","version":"1.0.0"}},"readme":"`
 	for shift := range 8 {
 		for _, unit := range []string{`é\"`, `\\`, `\u00e9`, `x\ud83d\ude00`, "é"} {
@@ -70,26 +70,26 @@ func TestCheckPublishCutsLongStrings(t *testing.T) {
 			if !json.Valid([]byte(doc)) {
 				t.Fatal("the test's document is not JSON")
 			}
-			if err := CheckPublish(iotest.OneByteReader(strings.NewReader(doc)), "a"); err != nil {
+			if err := Check(iotest.OneByteReader(strings.NewReader(doc)), "a"); err != nil {
 				t.Fatalf("%q shifted by %d: %v", unit, shift, err)
 			}
 		}
 	}
 	big := `{"name":"a","keywords":[` + strings.Repeat(`"`+strings.Repeat("x", 1000)+`",`, 20_000) + `"x"]}`
-	if err := CheckPublish(strings.NewReader(big), "a"); !errors.Is(err, ErrPublish) {
+	if err := Check(strings.NewReader(big), "a"); !errors.Is(err, ErrDocument) {
 		t.Errorf("20 MB of names: %v", err)
 	}
-	if err := CheckPublish(strings.NewReader(strings.Repeat(`{"a":`, 300)), "a"); !errors.Is(err, ErrPublish) {
+	if err := Check(strings.NewReader(strings.Repeat(`{"a":`, 300)), "a"); !errors.Is(err, ErrDocument) {
 		t.Errorf("deep nesting: %v", err)
 	}
 }
 
-// What CheckPublish takes names no other package, whatever reads it.
-func FuzzCheckPublish(f *testing.F) {
+// What Check takes names no other package, whatever reads it.
+func FuzzCheck(f *testing.F) {
 	f.Add(`{"name":"a","_id":"a","versions":{"1.0.0":{"name":"a","version":"1.0.0"}},"_attachments":{"a-1.0.0.tgz":{"data":"` + base64.StdEncoding.EncodeToString([]byte("x")) + `"}}}`)
 	f.Add(`{"name":"a","na\u006de":"b"}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		if CheckPublish(strings.NewReader(text), "a") != nil {
+		if Check(strings.NewReader(text), "a") != nil {
 			return
 		}
 		var doc struct {
