@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/ecluse-gate/ecluse/internal/source/corpus"
 	"github.com/ecluse-gate/ecluse/internal/source/strict"
+	"github.com/ecluse-gate/ecluse/journal"
 )
 
 // Envelope is a plan with its approval. Exactly one of File, Continue and Resolve is set.
@@ -117,7 +117,7 @@ func FromDocument(tree map[string]any) (*Envelope, error) {
 	if err := strict.Fill(doc.Approval, &e.Approval); err != nil {
 		return nil, inside("approval", asRefusal(CodeEnvelope, err))
 	}
-	if !DigestForm().MatchString(e.Approval.Fingerprint) {
+	if !journal.IsDigest(e.Approval.Fingerprint) {
 		return nil, refuse(CodeEnvelope, "approval.fingerprint", "must be sha256: and 64 hexadecimal digits")
 	}
 	if err := e.fill(doc.Plan); err != nil {
@@ -135,9 +135,6 @@ func inside(prefix string, err error) error {
 	}
 	return err
 }
-
-// DigestForm is the form of every digest.
-func DigestForm() *regexp.Regexp { return regexp.MustCompile(`^sha256:[0-9a-f]{64}$`) }
 
 func (e *Envelope) fill(content any) error {
 	tree, ok := content.(map[string]any)
@@ -207,7 +204,7 @@ func (f File) check(limit int64) error {
 		return refuse(corpus.CodeSize, "size", "is %d bytes; 1 to %d are allowed", f.Size, limit)
 	case err != nil || strconv.FormatInt(ns, 10) != f.ModTime:
 		return refuse(CodeEnvelope, "mtime_ns", "must be nanoseconds since 1970 in digits")
-	case !regexp.MustCompile(`^[0-9a-f]{64}$`).MatchString(f.SHA256):
+	case !sha256Form.MatchString(f.SHA256):
 		return refuse(CodeEnvelope, "sha256", "must be 64 hexadecimal digits")
 	case f.MediaType != MediaType(f.Path):
 		return refuse(CodeEnvelope, "media_type", "must be %q for this name", MediaType(f.Path))
@@ -230,7 +227,7 @@ func (p *Plan) checkSource() error {
 		return refuse(CodeEnvelope, "source.definition", "must be that of the file source %q", clip(p.Source.Name))
 	case p.Files.Digest != Digest(p.Files.Records):
 		return refuse(CodeEnvelope, "files.digest", "is not that of the records")
-	case !DigestForm().MatchString(p.InventoryDigest):
+	case !journal.IsDigest(p.InventoryDigest):
 		return refuse(CodeEnvelope, "inventory_digest", "must be sha256: and 64 hexadecimal digits")
 	}
 	return nil
@@ -240,7 +237,7 @@ func (c *Continuation) check() error {
 	for _, f := range []struct{ field, value string }{
 		{"original_plan_digest", c.OriginalPlanDigest}, {"creation_ack_digest", c.CreationAckDigest}, {"journal_digest", c.JournalDigest},
 	} {
-		if !DigestForm().MatchString(f.value) {
+		if !journal.IsDigest(f.value) {
 			return refuse(CodeEnvelope, f.field, "must be sha256: and 64 hexadecimal digits")
 		}
 	}

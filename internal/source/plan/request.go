@@ -150,7 +150,7 @@ func (r *Request) check() error {
 	if _, _, err := Address(r.Endpoint, r.APIVersion, r.Name); err != nil {
 		return err
 	}
-	if !ownerForm().MatchString(r.Owner) {
+	if !ownerForm.MatchString(r.Owner) {
 		return refuse(CodeRequest, "owner", "must be 1 to 128 letters, digits and . _ @ + : / -, starting with a letter or digit")
 	}
 	if len(r.Description) > maxDescripton {
@@ -197,8 +197,12 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// ownerForm is what S65's marker can carry unchanged.
-func ownerForm() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@+:/-]{0,127}$`) }
+// The forms of what stands in a document; none of them ever changes.
+var (
+	ownerForm    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@+:/-]{0,127}$`) // what S65's marker can carry unchanged
+	metadataForm = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,63}$`)
+	sha256Form   = regexp.MustCompile(`^[0-9a-f]{64}$`)
+)
 
 func (r *Request) checkDeclared() error {
 	if v := r.Vectorization; v != nil {
@@ -251,7 +255,7 @@ func checkMetadata(field string, values map[string]string) error {
 	}
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		switch value := values[key]; {
-		case !regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,63}$`).MatchString(key):
+		case !metadataForm.MatchString(key):
 			return refuse(CodeRequest, field, "has the key %q; keys are 1 to 64 letters, digits and _, starting with a letter", clip(key))
 		case strings.HasPrefix(strings.ToLower(key), markerPrefix):
 			return refuse(CodeRequest, field+"."+key, "is reserved: the tool's own markers begin with %q", markerPrefix)

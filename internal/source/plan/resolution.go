@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/ecluse-gate/ecluse/journal"
 )
 
 // Resolution is an operator's statement about a request whose end a journal does not know (S151).
@@ -32,7 +34,7 @@ type Doubt struct {
 
 func (r *Resolution) check() error {
 	switch {
-	case !DigestForm().MatchString(r.JournalDigest):
+	case !journal.IsDigest(r.JournalDigest):
 		return refuse(CodeEnvelope, "journal_digest", "must be sha256: and 64 hexadecimal digits")
 	case !slices.Contains([]string{"applied", "not-applied", "unknown"}, r.Outcome):
 		return refuse(CodeEnvelope, "outcome", "must be applied, not-applied or unknown")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ecluse-gate/ecluse/internal/requestid"
 	"github.com/ecluse-gate/ecluse/internal/source/plan"
+	"github.com/ecluse-gate/ecluse/internal/source/strict"
 	"github.com/ecluse-gate/ecluse/journal"
 )
 
@@ -96,14 +97,17 @@ func (b *book) opened(payload json.RawMessage) (*Opened, error) {
 // openRun reads a founding payload. The retained plan is held to every rule that a fresh one is held to (S122).
 func openRun(payload json.RawMessage) (*Opened, error) {
 	o := &Opened{}
-	if err := journal.DecodeExact(payload, &o.Run); err != nil {
+	tree, err := strict.Parse(payload)
+	if err == nil {
+		err = strict.Fill(tree, &o.Run)
+	}
+	if err != nil {
+		if e, ok := errors.AsType[*strict.Error](err); ok {
+			return nil, fault(e.Field, "%s", e.Reason)
+		}
 		return nil, err
 	}
-	document, err := json.Marshal(o.Run.Document)
-	if err != nil {
-		return nil, fault("document", "cannot be read")
-	}
-	if o.Envelope, err = plan.Parse(document); err != nil {
+	if o.Envelope, err = plan.FromDocument(o.Run.Document); err != nil {
 		if r, ok := errors.AsType[*plan.Refusal](err); ok {
 			return nil, fault("document."+r.Field, "%s", r.Message)
 		}

@@ -15,7 +15,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ecluse-gate/ecluse/journal"
+	"github.com/ecluse-gate/ecluse/internal/strictjson"
 )
 
 // Error says which member of a document is wrong and why. Field is a dotted path, "" for the document itself.
@@ -44,11 +44,11 @@ func Decode(data []byte, v any) error {
 // Fill puts a tree from Parse into v, a pointer to a struct.
 func Fill(tree, v any) error { return fill("", tree, reflect.ValueOf(v).Elem()) }
 
-// Parse checks data as one bounded JSON document with an object at the top (journal.Decode has the rules), and returns it as
+// Parse checks data as one bounded JSON document with an object at the top (strictjson.Check has the rules), and returns it as
 // map[string]any, []any, string, json.Number, bool and nil.
 func Parse(data []byte) (map[string]any, error) {
-	if err := journal.Decode(data, &map[string]any{}); err != nil {
-		if e, ok := errors.AsType[*journal.DecodeError](err); ok {
+	if _, err := strictjson.Check(data); err != nil {
+		if e, ok := errors.AsType[*strictjson.Error](err); ok {
 			if e.Path == "" {
 				e.Path = breaks(json.NewDecoder(bytes.NewReader(data)), "")
 			}
