@@ -1,0 +1,313 @@
+package mirror
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/riverqueue/river/rivertype"
+
+	"github.com/ecluse-gate/ecluse/internal/gate"
+	"github.com/ecluse-gate/ecluse/internal/obs"
+	"github.com/ecluse-gate/ecluse/internal/policy"
+	"github.com/ecluse-gate/ecluse/internal/upstream"
+)
+
+// The table from the end of a run to what becomes of the job: R57, R60, R61, C36, C49, C50, tc-079.
+func TestJudge(t *testing.T) {
+	w := NewWorker(WorkerOptions{Rand: func(n int64) int64 { return n - 1 }})
+	for _, c := range []struct {
+		err    error
+		result Result
+		final  bool
+		least  time.Duration // of the wait
+	}{
+		{nil, Published, false, 0},
+		{errHeld, Present, false, 0},
+		{fmt.Errorf("wrapped: %w", ErrPresent), Present, false, 0},
+		{&gate.Unavailable{Wait: 10 * time.Minute, Cooldown: true, Reason: "paused"}, Snoozed, false, 10*time.Minute + clientsFirst},
+		{&gate.Unavailable{Wait: time.Second, Cooldown: true, Probing: true, Reason: "probed"}, Snoozed, false, time.Second},
+		{&gate.Unavailable{Wait: time.Second, Reason: "no answer"}, Failed, false, 0}, // no connection: an attempt
+		{&Postponed{Delay: time.Minute, Status: 429}, Snoozed, false, time.Minute},
+		{&Rejected{Status: 400}, Failed, true, 0},
+		{&gate.Refused{Status: 400}, Failed, true, 0},
+		{&gate.Mismatch{File: "x"}, Failed, true, 0},
+		{unfit("over the bound"), Failed, true, 0},
+		{&gate.Denied{What: "x", Verdict: policy.Verdict{Rule: "r"}}, Dropped, false, 0},
+		{&gate.NotFound{What: "x"}, Dropped, false, 0},
+		{&gate.BadUpstream{Reason: "answered 502", Status: 502}, Failed, false, 0},
+		{&gate.BadUpstream{Reason: "answered 401 to a listing", Status: 401}, Failed, true, 0},
+		{&gate.BadUpstream{Reason: "malformed"}, Failed, false, 0},
+		{&upstream.Failure{Outcome: "connection"}, Failed, false, 0},
+		{errors.New("the disk is full"), Failed, false, 0},
+	} {
+		o := w.judge(t.Context(), c.err)
+		if o.Result != c.result || o.Final != c.final || o.Wait < c.least || o.Wait > c.least+spread {
+			t.Errorf("%v: %+v", c.err, o)
+		}
+		if (o.Reason == "") != (o.Result == Published || o.Result == Present) {
+			t.Errorf("%v: reason %q", c.err, o.Reason)
+		}
+	}
+}
+
+// R60: attempts are spread so that an outage of a day does not use them up in minutes, and each waits longer than the one before.
+func TestAttemptsAreSpread(t *testing.T) {
+	now := time.Now()
+	r := retries{firstRetry, func() time.Time { return now }}
+	total, last := time.Duration(0), time.Duration(0)
+	for attempt := 1; attempt < MaxAttempts; attempt++ {
+		wait := r.NextRetry(rowOf(attempt)).Sub(now)
+		if wait < firstRetry || wait > lastRetry+lastRetry/10 || wait < last/2 {
+			t.Errorf("after attempt %d: %v", attempt, wait)
+		}
+		total, last = total+wait, wait
+	}
+	if total < time.Hour {
+		t.Errorf("all attempts are used up after %v", total)
+	}
+}
+
+// R59: while one authority cools, jobs of others go on.
+func TestOtherAuthoritiesGoOn(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(t *testing.T, o QueueOptions) {
+		o.Do = func(_ context.Context, j Job) Outcome {
+			if j.Ecosystem == "npm" {
+				return Outcome{Result: Snoozed, Wait: time.Hour, Reason: "the authority cools"}
+			}
+			return Outcome{Result: Published}
+		}
+		q := open(t, o)
+		var jobs []Job
+		for i := range 20 {
+			pypi := jobN(i)
+			pypi.Ecosystem = "pypi"
+			jobs = append(jobs, jobN(i), pypi)
+		}
+		insert(t, q, jobs...)
+		begin(t, q)
+		until(t, "the others", func() bool { st := status(t, q); return st.Done == 20 && st.Waiting == 20 })
+	})
+}
+
+// saver is a store that a test breaks.
+type saver struct {
+	mu     sync.Mutex
+	broken bool
+	block  chan struct{} // closed: does not block
+	saved  []Job
+	tries  int
+}
+
+func (s *saver) Insert(ctx context.Context, jobs []Job) (int, error) {
+	select {
+	case <-s.block:
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tries++
+	if s.broken {
+		return 0, errors.New("the database is gone")
+	}
+	s.saved = append(s.saved, jobs...)
+	return len(jobs), nil
+}
+
+func closed() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}
+
+// An offer never waits: while the store is stuck offers fill the memory, and the rest is counted as lost and taken when it comes again.
+func TestOffersNeverWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &saver{block: make(chan struct{})}
+		o := NewOffers(s, obs.NewMetrics(), slog.New(slog.DiscardHandler))
+		go o.Run(t.Context())
+		begin := time.Now()
+		const n = maxUnsaved + maxBatch + 100
+		for i := range n {
+			o.Offer(jobN(i))
+			synctest.Wait()
+		}
+		_, lost := o.Unsaved()
+		if lost == 0 || lost > 100+maxBatch || time.Since(begin) != 0 {
+			t.Errorf("lost %d, waited %v", lost, time.Since(begin))
+		}
+		close(s.block)
+		synctest.Wait()
+		for i := range n {
+			o.Offer(jobN(i)) // those that were saved are known
+			synctest.Wait()
+		}
+		o.Close(t.Context())
+		if len(s.saved) != n {
+			t.Errorf("%d jobs saved, want each of %d once", len(s.saved), n)
+		}
+	})
+}
+
+// A store that fails is tried again; what was offered before a stop is saved by it, and an offer after it is not taken.
+func TestOffersOutliveAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &saver{block: closed(), broken: true}
+		o := NewOffers(s, obs.NewMetrics(), slog.New(slog.DiscardHandler))
+		go o.Run(t.Context())
+		o.Offer(jobN(1))
+		time.Sleep(10 * time.Second)
+		s.mu.Lock()
+		if s.tries < 5 || s.tries > 15 {
+			t.Errorf("%d tries in 10 s", s.tries)
+		}
+		s.broken = false
+		s.mu.Unlock()
+		o.Offer(jobN(2))
+		o.Offer(Job{Ecosystem: "npm"}) // no job
+		o.Close(t.Context())
+		o.Offer(jobN(3))
+		if len(s.saved) != 2 {
+			t.Errorf("saved %v", s.saved)
+		}
+		if _, lost := o.Unsaved(); lost != 0 {
+			t.Errorf("lost %d", lost)
+		}
+	})
+}
+
+// One process runs the jobs of a folder.
+func TestOneWorkerInAFolder(t *testing.T) {
+	o := ServiceOptions{DataDir: t.TempDir(), Work: true, Metrics: obs.NewMetrics(), Logger: slog.New(slog.DiscardHandler)}
+	first, err := Begin(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Begin(t.Context(), o); err == nil || !strings.Contains(err.Error(), "--no-worker") {
+		t.Errorf("a second worker: %v", err)
+	}
+	o.Work = false
+	taker, err := Begin(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	taker.Offer(jobN(1))
+	taker.Stop(t.Context()) // saves it
+	if st, err := first.Status(t.Context()); err != nil || st.Ready+st.Running+st.Waiting+st.Dead+st.Done != 1 {
+		t.Errorf("%+v %v", st, err)
+	}
+	first.Stop(t.Context())
+	again, err := Begin(t.Context(), ServiceOptions{DataDir: o.DataDir, Work: true, Metrics: obs.NewMetrics(), Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.Stop(t.Context())
+}
+
+// A queue that cannot be opened says where and why, and shows no password.
+func TestQueueThatCannotBeOpened(t *testing.T) {
+	for name, o := range map[string]QueueOptions{
+		"no folder":   {Path: filepath.Join(t.TempDir(), "missing", "queue.db")},
+		"nobody home": {URL: "postgres://me:secret@127.0.0.1:1/jobs"},
+		"no address":  {URL: "postgres://me:secret@:x/jobs"},
+	} {
+		o.Logger = slog.New(slog.DiscardHandler)
+		_, err := OpenQueue(t.Context(), o)
+		if err == nil || !strings.Contains(err.Error(), "queue") || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// What a target says of a write: done, there already (checked by looking), wait, never, or perhaps later.
+func TestTargetAnswers(t *testing.T) {
+	for _, c := range []struct {
+		status int
+		header string
+		held   bool
+		want   func(error) bool
+	}{
+		{201, "", false, func(err error) bool { return err == nil }},
+		{409, "", true, func(err error) bool { return errors.Is(err, ErrPresent) }},
+		{403, "", true, func(err error) bool { return errors.Is(err, ErrPresent) }},
+		{400, "", true, func(err error) bool { return errors.Is(err, ErrPresent) }},
+		{409, "", false, func(err error) bool { return err != nil && !is[*Rejected](err) }}, // another writer was faster with another version
+		{400, "", false, is[*Rejected]},
+		{404, "", false, is[*Rejected]},
+		{413, "", false, is[*Rejected]},
+		{302, "", false, is[*Rejected]},
+		{403, "", false, func(err error) bool {
+			return err != nil && !is[*Rejected](err) && strings.Contains(err.Error(), "credential")
+		}},
+		{429, "30", false, is[*Postponed]},
+		{503, "30", false, is[*Postponed]},
+		{503, "", false, func(err error) bool { return err != nil && !is[*Postponed](err) && !is[*Rejected](err) }},
+		{500, "30", false, func(err error) bool { return err != nil && !is[*Postponed](err) && !is[*Rejected](err) }},
+	} {
+		puts := 0
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			if r.Method == http.MethodGet {
+				if !c.held || puts == 0 {
+					w.WriteHeader(404)
+					return
+				}
+				fmt.Fprintf(w, `{"name":"left-pad","versions":{"1.0.1":{"name":"left-pad","version":"1.0.1","dist":{"tarball":"http://x/left-pad/-/left-pad-1.0.1.tgz","shasum":"%040d"}}}}`, 1)
+				return
+			}
+			puts++
+			if c.header != "" {
+				w.Header().Set("Retry-After", c.header)
+			}
+			w.WriteHeader(c.status)
+			fmt.Fprint(w, `{"error":"because"}`)
+		}))
+		base, err := url.Parse(server.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		up, err := testClient(t).Target(base, upstream.Encoded)
+		if err != nil {
+			t.Fatal(err)
+		}
+		target := &NPMTarget{Target: up, Token: "t"}
+		f, err := (&Worker{WorkerOptions: WorkerOptions{SpoolDir: t.TempDir(), MaxBytes: 1 << 20}}).spool(mustFetch(t, jobN(1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if held, err := target.Holds(t.Context(), jobN(1)); held || err != nil {
+			t.Errorf("%d: held %v %v", c.status, held, err)
+		}
+		c2, _ := plainSource{}.Fetch(t.Context(), "", jobN(1).File, "")
+		c2.Manifest = []byte(`{}`)
+		if err := target.Put(t.Context(), jobN(1), c2, f); !c.want(err) || puts != 1 {
+			t.Errorf("%d (held %v): %v, %d writes", c.status, c.held, err, puts)
+		}
+		f.Close()
+		server.Close()
+	}
+}
+
+func mustFetch(t *testing.T, j Job) *gate.Copy {
+	t.Helper()
+	c, err := plainSource{}.Fetch(t.Context(), j.Package, j.File, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func rowOf(attempt int) *rivertype.JobRow { return &rivertype.JobRow{Attempt: attempt} }
