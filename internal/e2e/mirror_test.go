@@ -92,6 +92,11 @@ rules:
 		}
 	}
 	before, _ := public.requests()
+	for _, file := range []string{"left-dep-1.1.0.tgz", "scoped-2.1.0.tgz"} { // the worker took what the client's request had left
+		if n := strings.Count(strings.Join(before, "\n"), file); n != 1 {
+			t.Errorf("the public upstream was asked %d times for %s", n, file)
+		}
+	}
 
 	gone := serveGate(t, config("http://"+freeAddress(t)))
 	again := newProject(t, npm, gone.npm, w.private.token, needs)
@@ -102,6 +107,34 @@ rules:
 	}
 	if puts := private.count("PUT"); puts != 2 {
 		t.Errorf("the mirror saw %d writes, want one for each file", puts)
+	}
+}
+
+// serve --no-worker takes jobs, ecluse mirror run does them, and ecluse status shows them.
+func TestWorkerOfItsOwn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	dir := t.TempDir()
+	write(t, dir, "token", w.private.token+"\n")
+	config := fmt.Sprintf("mounts: {npm: {public: %q, private: %q, mirror: {url: %q, tokenFile: %q}}}\n"+
+		"rules: {named: {type: AllowByIdentity, packages: [left-dep]}}\ndataDir: %q\n",
+		w.public.url, w.private.url, w.private.url, filepath.Join(dir, "token"), filepath.Join(dir, "data"))
+	write(t, dir, "mirror.yaml", config+"artifacts: {maxBytes: 0}\ncache: {diskBytes: 0}\n")
+	g := serveGate(t, config, "--no-worker")
+	if !answers(g.npm + "left-dep/-/left-dep-1.0.0.tgz") {
+		t.Fatal("the file is not served")
+	}
+	until(t, "the job", func() bool { return g.queue(t).Ready == 1 })
+	if st := g.queue(t); st.HeartbeatAge != -1 {
+		t.Errorf("a gate without a worker shows its heartbeat: %+v", st)
+	}
+	start(t, dir, environment(dir), binary, "mirror", "run", "--config", "mirror.yaml")
+	until(t, "the mirror", func() bool { return g.queue(t).Done == 1 })
+	if doc := w.private.document(t, "left-dep"); len(doc.Versions) != 1 {
+		t.Errorf("mirrored versions: %v", doc.Versions)
+	}
+	if r := play(t, dir, environment(dir), binary, "status", "--admin", g.admin); r.code != 0 || !strings.Contains(r.output, "done 1, dead 0") {
+		t.Errorf("status: %s", r.output)
 	}
 }
 

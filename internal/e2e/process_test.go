@@ -204,11 +204,11 @@ type gate struct {
 }
 
 // serveGate starts the command with a configuration to which it adds the addresses.
-func serveGate(t *testing.T, config string) *gate {
+func serveGate(t *testing.T, config string, flags ...string) *gate {
 	t.Helper()
 	dir := t.TempDir()
 	write(t, dir, "ecluse.yaml", "listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\n"+config)
-	out := start(t, dir, environment(dir), binary, "serve", "--config", "ecluse.yaml")
+	out := start(t, dir, environment(dir), append([]string{binary, "serve", "--config", "ecluse.yaml"}, flags...)...)
 	g := &gate{log: out}
 	listens := regexp.MustCompile(`npm registry at (http://\S+/npm/)\nstatus page at (http://\S+/)\n`)
 	until(t, "ecluse serve", func() bool {

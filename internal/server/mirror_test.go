@@ -2,6 +2,7 @@ package server
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -297,5 +298,50 @@ func TestFirstPartyIsNotMirrored(t *testing.T) {
 		w.public.Publish("@acme/core", "1.0.0", longAgo, nil)
 		w.expectOutcome(w.worker(), mirror.Job{Ecosystem: "npm", Package: "@acme/core", Version: "1.0.0", File: "core-1.0.0.tgz"}, mirror.Dropped)
 		w.sent(0)
+	})
+}
+
+// GET /api/v1/queue says that there is no mirror, or shows the queue with the reasons of what waits and what is dead.
+func TestQueueAPI(t *testing.T) {
+	ask := func(w *world) string {
+		rec := httptest.NewRecorder()
+		w.admin.ServeHTTP(rec, httptest.NewRequestWithContext(w.t.Context(), http.MethodGet, "/api/v1/queue", nil))
+		if rec.Code != http.StatusOK || rec.Header().Get("Content-Type") != "application/json" {
+			t.Errorf("%d %s", rec.Code, rec.Body)
+		}
+		return strings.Join(strings.Fields(rec.Body.String()), " ")
+	}
+	inWorld(t, "", func(w *world) {
+		if got := ask(w); got != `{ "enabled": false }` {
+			t.Errorf("without a mirror: %s", got)
+		}
+	})
+	inHouse(t, "", func(w *world, h *house) {
+		w.publishMany(1)
+		s := w.queue(true)
+		h.Answer(func(rw http.ResponseWriter, r *http.Request) bool {
+			if r.Method == http.MethodPut {
+				http.Error(rw, "no room", http.StatusRequestEntityTooLarge)
+			}
+			return r.Method == http.MethodPut
+		})
+		w.want(w.get("/npm/left-pad/-/left-pad-1.0.0.tgz"), 200, -1)
+		time.Sleep(10 * time.Second)
+		got := ask(w)
+		for _, want := range []string{
+			`"enabled": true`, `"store": "sqlite"`, `"dead": 1`, `"waiting": 0`, `"package": "left-pad"`, `"file": "left-pad-1.0.0.tgz"`,
+			`"reason": "the mirror target refused the file with 413: no room"`,
+		} {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s lacks %s", got, want)
+			}
+		}
+		if lines := w.lines("mirror job is dead"); len(lines) != 1 || lines[0]["level"] != "ERROR" || lines[0]["file"] != "left-pad-1.0.0.tgz" {
+			t.Errorf("alarm: %v", lines)
+		}
+		if w.metric(`ecluse_mirror_jobs_total{result="failed"}`) != 1 {
+			t.Error("the failure is not counted")
+		}
+		s.Stop(t.Context())
 	})
 }
