@@ -48,7 +48,7 @@ func (g *Gate) Publish(ctx context.Context, r PublishRequest) (*Artifact, error)
 			return nil, err
 		}
 	}
-	resp, err := g.Options.Publish.Write(ctx, upstream.Write{
+	resp, err := g.Options.Publish.Write(ctx, upstream.Write{ //nolint:bodyclose // closed by whoever closes the artifact
 		Method: r.Method, URL: u, Header: r.Header, Body: r.Body, Length: r.Length, Authorization: r.Authorization,
 	})
 	if err != nil {

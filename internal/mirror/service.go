@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"time"
 
+	"github.com/ecluse-gate/ecluse/internal/durable"
 	"github.com/ecluse-gate/ecluse/internal/obs"
 )
 
@@ -56,7 +56,7 @@ func Open(ctx context.Context, dataDir, queueURL string, logger *slog.Logger) (*
 // folder makes the mirror's folder.
 func folder(dataDir string) (string, error) {
 	dir := filepath.Join(dataDir, "mirror")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := durable.MakeAll(dir); err != nil {
 		return "", fmt.Errorf("make the mirror's folder: %v; choose another with --data", err)
 	}
 	return dir, nil

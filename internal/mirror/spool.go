@@ -4,10 +4,10 @@ import (
 	"crypto/md5" //nolint:gosec // a field of the upload form, beside SHA-256
 	"crypto/sha256"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 
+	"github.com/ecluse-gate/ecluse/internal/durable"
 	"github.com/ecluse-gate/ecluse/internal/gate"
 )
 
@@ -31,7 +31,7 @@ func (w *Worker) spool(c *gate.Copy) (*Spooled, error) {
 	if c.Size > w.MaxBytes {
 		return nil, unfit("the file has %d bytes; at most %d are mirrored", c.Size, w.MaxBytes)
 	}
-	f, err := scratch(w.SpoolDir)
+	f, err := durable.Scratch(w.SpoolDir)
 	if err != nil {
 		return nil, err
 	}
@@ -54,16 +54,4 @@ func (s *Spooled) fill(from io.Reader, limit int64) (err error) {
 	sha.Sum(s.SHA256[:0])
 	sum.Sum(s.MD5[:0])
 	return nil
-}
-
-// scratch makes a file without a name in dir.
-func scratch(dir string) (*os.File, error) {
-	f, err := os.CreateTemp(dir, "spool-*")
-	if err != nil {
-		return nil, fmt.Errorf("make a file for what is on its way: %v", err)
-	}
-	if err := os.Remove(f.Name()); err != nil {
-		return nil, errors.Join(fmt.Errorf("make a file for what is on its way: %v", err), f.Close())
-	}
-	return f, nil
 }

@@ -20,7 +20,6 @@ import (
 
 	"github.com/ecluse-gate/ecluse/internal/gate"
 	"github.com/ecluse-gate/ecluse/internal/obs"
-	"github.com/ecluse-gate/ecluse/internal/policy"
 	"github.com/ecluse-gate/ecluse/internal/upstream"
 )
 
@@ -44,7 +43,7 @@ func TestJudge(t *testing.T) {
 		{&gate.Refused{Status: 400}, Failed, true, 0},
 		{&gate.Mismatch{File: "x"}, Failed, true, 0},
 		{unfit("over the bound"), Failed, true, 0},
-		{&gate.Denied{What: "x", Verdict: policy.Verdict{Rule: "r"}}, Dropped, false, 0},
+		{&gate.Denied{What: "x"}, Dropped, false, 0},
 		{&gate.NotFound{What: "x"}, Dropped, false, 0},
 		{&gate.BadUpstream{Reason: "answered 502", Status: 502}, Failed, false, 0},
 		{&gate.BadUpstream{Reason: "answered 401 to a listing", Status: 401}, Failed, true, 0},

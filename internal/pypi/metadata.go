@@ -149,7 +149,7 @@ func fromTar(file string, r io.Reader) ([]byte, error) {
 	t := tar.NewReader(io.LimitReader(r, maxUnpacked))
 	for {
 		h, err := t.Next()
-		if err == io.EOF { //nolint:errorlint // the plain end
+		if err == io.EOF {
 			return nil, errAbsent
 		} else if err != nil {
 			return nil, err

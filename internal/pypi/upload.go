@@ -33,8 +33,12 @@ func NewUpload(file string, m *Metadata, sums Sums, content io.Reader, size int6
 		fileType, python = "bdist_wheel", m.tag
 	}
 	fields := append([]Field{
-		{":action", "file_upload"}, {"protocol_version", "1"}, {"filetype", fileType}, {"pyversion", python},
-		{"sha256_digest", hex.EncodeToString(sums.SHA256)}, {"md5_digest", hex.EncodeToString(sums.MD5)},
+		{":action", "file_upload"},
+		{"protocol_version", "1"},
+		{"filetype", fileType},
+		{"pyversion", python},
+		{"sha256_digest", hex.EncodeToString(sums.SHA256)},
+		{"md5_digest", hex.EncodeToString(sums.MD5)},
 	}, m.Fields...)
 	for _, f := range fields {
 		if err := w.WriteField(f.Name, f.Value); err != nil {
@@ -73,7 +77,7 @@ func (e *exactReader) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	n, err := e.r.Read(p[:min(int64(len(p)), e.left)])
-	if e.left -= int64(n); err == io.EOF && e.left > 0 { //nolint:errorlint // the plain end
+	if e.left -= int64(n); err == io.EOF && e.left > 0 {
 		err = io.ErrUnexpectedEOF
 	}
 	return n, err

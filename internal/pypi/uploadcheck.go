@@ -41,7 +41,7 @@ func CheckUpload(contentType string, body io.Reader) (project string, err error)
 	r := multipart.NewReader(body, params["boundary"])
 	for {
 		part, err := r.NextRawPart()
-		if err == io.EOF { //nolint:errorlint // the plain end
+		if err == io.EOF {
 			break
 		} else if err != nil {
 			return "", fmt.Errorf("%w: %v", ErrUpload, err)

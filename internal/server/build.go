@@ -75,6 +75,7 @@ func (b *builder) server() (*Server, error) {
 	if u := b.Config.PublicURL; u != nil {
 		s.opts.PublicURL = strings.TrimSuffix(u.String(), "/")
 	}
+	s.publishing.dir = b.Config.DataDir
 	if s.lanes, err = b.lanes(npm, pypi); err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/ecluse-gate/ecluse/internal/durable"
 	"github.com/ecluse-gate/ecluse/internal/gate"
 	"github.com/ecluse-gate/ecluse/internal/npm"
 	"github.com/ecluse-gate/ecluse/internal/npm/publication"
@@ -105,13 +106,13 @@ func (p *publishing) receive(w http.ResponseWriter, r *http.Request) (f *os.File
 	if r.Header.Get("Content-Encoding") != "" {
 		return nil, 0, errEncoded
 	}
-	if f, err = os.CreateTemp(p.dir, "ecluse-publish-*"); err != nil {
+	if err := durable.MakeAll(p.dir); err != nil {
+		return nil, 0, fmt.Errorf("make the data folder: %v", err)
+	}
+	if f, err = durable.Scratch(p.dir); err != nil {
 		return nil, 0, err
 	}
-	if err = os.Remove(f.Name()); err == nil {
-		size, err = io.Copy(f, http.MaxBytesReader(w, r.Body, p.limit))
-	}
-	if err != nil {
+	if size, err = io.Copy(f, http.MaxBytesReader(w, r.Body, p.limit)); err != nil {
 		_ = f.Close()
 		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 			err = errTooLarge

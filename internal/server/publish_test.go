@@ -184,8 +184,16 @@ func uploadForm(f fakepypi.File, change func(w *multipart.Writer)) (contentType,
 	w := multipart.NewWriter(&buf)
 	sum := sha256.Sum256(f.Content)
 	for _, field := range [][2]string{
-		{":action", "file_upload"}, {"protocol_version", "1"}, {"name", "acme_tool"}, {"version", "1.0"}, {"filetype", "bdist_wheel"},
-		{"pyversion", "py3"}, {"metadata_version", "2.1"}, {"classifiers", "A"}, {"classifiers", "B"}, {"sha256_digest", hex.EncodeToString(sum[:])},
+		{":action", "file_upload"},
+		{"protocol_version", "1"},
+		{"name", "acme_tool"},
+		{"version", "1.0"},
+		{"filetype", "bdist_wheel"},
+		{"pyversion", "py3"},
+		{"metadata_version", "2.1"},
+		{"classifiers", "A"},
+		{"classifiers", "B"},
+		{"sha256_digest", hex.EncodeToString(sum[:])},
 	} {
 		_ = w.WriteField(field[0], field[1])
 	}

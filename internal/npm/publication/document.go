@@ -64,7 +64,7 @@ func (b *base64Reader) Read(p []byte) (int, error) {
 			return 0, io.EOF
 		}
 		n, err := io.ReadFull(b.from, b.raw[:min(int64(len(b.raw)), b.left)])
-		if err == io.EOF || err == io.ErrUnexpectedEOF { //nolint:errorlint // ReadFull's own ends
+		if err == io.EOF || err == io.ErrUnexpectedEOF {
 			return 0, errLength
 		} else if err != nil {
 			return 0, err
