@@ -43,6 +43,9 @@ func beginMirror(ctx context.Context, cfg *config.Config, gate *server.Server, w
 	return func() { s.Stop(ctx) }, nil
 }
 
+// withoutStores leaves kept files and documents to the gate that may be running in the same folder.
+func withoutStores(cfg *config.Config) { cfg.Artifacts.MaxBytes, cfg.Cache.DiskBytes = 0, 0 }
+
 var errNoMirror = errors.New("no mirror is configured: set mounts.npm.mirror.url or mounts.pypi.mirror.url")
 
 func newMirrorRun(sys *cli.System) *cobra.Command {
@@ -61,6 +64,7 @@ func newMirrorRun(sys *cli.System) *cobra.Command {
 		if err != nil {
 			return err
 		}
+		withoutStores(cfg)
 		srv, stop, err := build(c.Context(), sys, cfg)
 		if err != nil {
 			return err

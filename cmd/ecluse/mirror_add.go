@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
@@ -17,6 +18,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/gate"
 	"github.com/ecluse-gate/ecluse/internal/mirror"
 	"github.com/ecluse-gate/ecluse/internal/mirror/lockfile"
+	"github.com/ecluse-gate/ecluse/internal/npm"
+	"github.com/ecluse-gate/ecluse/internal/pypi"
 	"github.com/ecluse-gate/ecluse/internal/server"
 )
 
@@ -72,13 +75,8 @@ func readLockfiles(files []string) (needs []lockfile.Need, skipped int, err erro
 
 // addJobs makes jobs and says how many. What an ecosystem without a mirror needs is told of and left out.
 func addJobs(ctx context.Context, sys *cli.System, cfg *config.Config, needs []lockfile.Need, skipped int) error {
-	cfg.Artifacts.MaxBytes, cfg.Cache.DiskBytes = 0, 0 // those belong to a gate that may be running
-	srv, stop, err := build(ctx, sys, cfg)
-	if err != nil {
-		return err
-	}
-	defer stop()
-	if len(srv.Lanes()) == 0 {
+	mirrored := map[string]bool{npm.Ecosystem: cfg.Mounts.NPM.Mirror.URL != nil, pypi.Ecosystem: cfg.Mounts.PyPI.Mirror.URL != nil}
+	if !mirrored[npm.Ecosystem] && !mirrored[pypi.Ecosystem] {
 		return &cli.ExitError{Code: cli.Refused, Err: errNoMirror}
 	}
 	q, err := mirror.Open(ctx, cfg.DataDir, cfg.Queue.URL, slog.New(slog.DiscardHandler))
@@ -86,7 +84,16 @@ func addJobs(ctx context.Context, sys *cli.System, cfg *config.Config, needs []l
 		return err
 	}
 	defer q.Close()
-	a := adder{ctx: ctx, sys: sys, gate: srv, queue: q, skipped: skipped}
+	a := adder{ctx: ctx, sys: sys, mirrored: mirrored, queue: q, skipped: skipped}
+	if slices.ContainsFunc(needs, func(n lockfile.Need) bool { return n.File == "" && mirrored[n.Ecosystem] }) {
+		withoutStores(cfg)
+		srv, stop, err := build(ctx, sys, cfg)
+		if err != nil {
+			return err
+		}
+		defer stop()
+		a.gate = srv
+	}
 	if cli.IsTerminal(sys.Stderr) {
 		a.bar = progressbar.NewOptions(len(needs), progressbar.OptionSetWriter(sys.Stderr), progressbar.OptionShowCount(),
 			progressbar.OptionSetDescription("mirror jobs"), progressbar.OptionClearOnFinish())
@@ -98,9 +105,11 @@ func addJobs(ctx context.Context, sys *cli.System, cfg *config.Config, needs []l
 type adder struct {
 	ctx   context.Context //nolint:containedctx // of one command
 	sys   *cli.System
-	gate  *server.Server
+	gate  *server.Server // nil: every need names its file
 	queue *mirror.Queue
-	bar   *progressbar.ProgressBar // nil: not on a terminal
+	// mirrored are the ecosystems that have a mirror.
+	mirrored map[string]bool
+	bar      *progressbar.ProgressBar // nil: not on a terminal
 
 	named, fresh, skipped, failed int
 }
@@ -136,7 +145,7 @@ func (a *adder) run(needs []lockfile.Need) error {
 
 // jobs are the jobs of one need.
 func (a *adder) jobs(n lockfile.Need) ([]mirror.Job, error) {
-	if _, ok := a.gate.Lanes()[n.Ecosystem]; !ok {
+	if !a.mirrored[n.Ecosystem] {
 		a.skipped++
 		return nil, nil
 	}

@@ -23,6 +23,8 @@ type ArtifactRequest struct {
 	Companion bool
 	// Authorization is the caller's credential; only the private upstream sees it.
 	Authorization string
+
+	worker bool // the mirror's: an upstream's throttled answer is left to a client that waits for the same file (R50)
 }
 
 func (r ArtifactRequest) kind() upstream.Kind {

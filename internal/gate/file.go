@@ -79,7 +79,7 @@ func (g *Gate) relay(r ArtifactRequest, err error) error {
 	if !ok {
 		return err
 	}
-	if e.throttled && !e.taken.CompareAndSwap(false, true) {
+	if e.throttled && (r.worker || !e.taken.CompareAndSwap(false, true)) {
 		return paused(e.wait)
 	}
 	reason := "status"

@@ -68,7 +68,7 @@ func (g *Gate) Fetch(ctx context.Context, name, file, base string) (*Copy, error
 	if out.Manifest, err = g.manifest(name, base, got.entry.doc, i); err != nil {
 		return nil, err
 	}
-	return out, g.open(ctx, ArtifactRequest{Method: http.MethodGet, Name: name, File: file}, out)
+	return out, g.open(ctx, ArtifactRequest{Method: http.MethodGet, Name: name, File: file, worker: true}, out)
 }
 
 func (g *Gate) manifest(name, base string, doc registry.Document, i int) ([]byte, error) {
@@ -92,10 +92,7 @@ func (g *Gate) open(ctx context.Context, r ArtifactRequest, out *Copy) error {
 		return err
 	}
 	a, err := g.publicArtifact(ctx, r, out.Version)
-	if e, ok := errors.AsType[*relayed](err); ok {
-		if e.throttled {
-			return paused(e.wait)
-		}
+	if e, ok := errors.AsType[*relayed](err); ok { // never a throttled one
 		return &Unavailable{Wait: transientWait, Reason: e.Error()}
 	}
 	if e, ok := errors.AsType[*BadUpstream](err); ok && e.Status >= 300 && e.Status < 500 && e.Status != http.StatusRequestTimeout {

@@ -266,3 +266,14 @@ func TestStopSpendsNoAttempt(t *testing.T) {
 		until(t, "the job", func() bool { return status(t, q).Done == 1 })
 	})
 }
+
+// tc-088: what the queue took is synced, its folder included: SQLite does so in this mode.
+func TestSQLiteSyncsFully(t *testing.T) {
+	q := open(t, QueueOptions{Path: filepath.Join(t.TempDir(), "a queue?.db"), Logger: slog.New(slog.DiscardHandler)})
+	for pragma, want := range map[string]string{"synchronous": "2", "journal_mode": "wal", "busy_timeout": "10000"} {
+		var got string
+		if err := q.store.exec.QueryRow(t.Context(), "PRAGMA "+pragma).Scan(&got); err != nil || got != want {
+			t.Errorf("%s = %q, want %q (%v)", pragma, got, want, err)
+		}
+	}
+}

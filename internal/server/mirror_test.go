@@ -345,3 +345,27 @@ func TestQueueAPI(t *testing.T) {
 		s.Stop(t.Context())
 	})
 }
+
+// R50: when the worker began the transfer that a client waits for, the throttled answer is the client's, as it came.
+func TestWorkerLeavesTheRelayToTheClient(t *testing.T) {
+	inHouse(t, "artifacts: {maxBytes: 64MiB}\n", func(w *world, h *house) {
+		w.publishMany(1)
+		w.get("/npm/left-pad")
+		w.public.Answer(func(rw http.ResponseWriter, r *http.Request) bool {
+			time.Sleep(time.Second)
+			rw.Header().Set("Retry-After", "33")
+			rw.WriteHeader(http.StatusTooManyRequests)
+			return true
+		})
+		sent := w.public.Count()
+		worker := w.worker()
+		outcome := make(chan mirror.Outcome)
+		go func() { outcome <- worker.Do(w.t.Context(), leftPad("1.0.0")) }()
+		time.Sleep(100 * time.Millisecond)
+		w.want(w.get("/npm/left-pad/-/left-pad-1.0.0.tgz"), 429, 33)
+		if o := <-outcome; o.Result != mirror.Snoozed || o.Wait < 33*time.Second {
+			t.Errorf("the job: %+v", o)
+		}
+		w.sent(sent + 1)
+	})
+}
