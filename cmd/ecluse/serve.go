@@ -155,6 +155,7 @@ func listen(ctx context.Context, sys *cli.System, cfg *config.Config, gate *serv
 		}})
 		fmt.Fprintf(sys.Stdout, f.text, l.Addr())
 	}
+	fmt.Fprintf(sys.Stdout, "Python index at http://%s/pypi/simple/\n", faces[0].listener.Addr())
 	return faces, nil
 }
 

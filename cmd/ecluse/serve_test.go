@@ -78,7 +78,10 @@ func TestServe(t *testing.T) {
 	upstream := httptest.NewServer(up)
 	defer upstream.Close()
 	p := start(t, "serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--npm", upstream.URL)
-	npm, admin := p.address(t), p.address(t)
+	npm, admin, python := p.address(t), p.address(t), p.address(t)
+	if !strings.HasSuffix(python, "/pypi/simple") {
+		t.Errorf("the Python index is at %s", python)
+	}
 	if code, body := fetch(t, npm+"/a"); code != 200 || !strings.Contains(body, npm+"/a/-/a-1.0.0.tgz") {
 		t.Errorf("listing: %d %s", code, body)
 	}
