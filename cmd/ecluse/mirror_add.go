@@ -149,31 +149,27 @@ func (a *adder) jobs(n lockfile.Need) ([]mirror.Job, error) {
 		a.skipped++
 		return nil, nil
 	}
-	files := []string{n.File}
-	if n.File == "" {
-		var err error
-		if files, err = a.files(n); a.ctx.Err() != nil {
-			return nil, a.ctx.Err()
-		} else if err != nil {
-			a.failed++
-			fmt.Fprintf(a.sys.Stderr, "%s:%s@%s: %v\n", n.Ecosystem, n.Package, n.Version, err)
-			return nil, nil
-		}
+	if n.File != "" {
+		return []mirror.Job{{Ecosystem: n.Ecosystem, Package: n.Package, Version: n.Version, File: n.File}}, nil
 	}
-	jobs := make([]mirror.Job, 0, len(files))
-	for _, f := range files {
-		jobs = append(jobs, mirror.Job{Ecosystem: n.Ecosystem, Package: n.Package, Version: n.Version, File: f})
+	jobs, err := a.files(n)
+	if a.ctx.Err() != nil {
+		return nil, a.ctx.Err()
+	} else if err != nil {
+		a.failed++
+		fmt.Fprintf(a.sys.Stderr, "%s:%s@%s: %v\n", n.Ecosystem, n.Package, n.Version, err)
+		return nil, nil
 	}
 	return jobs, nil
 }
 
 // files asks the public index which files there are, and waits out its pauses.
-func (a *adder) files(n lockfile.Need) ([]string, error) {
+func (a *adder) files(n lockfile.Need) ([]mirror.Job, error) {
 	for {
-		files, err := a.gate.Files(a.ctx, n.Ecosystem, n.Package, n.Version)
+		jobs, err := a.gate.Files(a.ctx, n.Ecosystem, n.Package, n.Version)
 		pause, ok := errors.AsType[*gate.Unavailable](err)
 		if !ok || !pause.Cooldown {
-			return files, err
+			return jobs, err
 		}
 		select {
 		case <-time.After(pause.Wait):

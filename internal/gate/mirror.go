@@ -145,9 +145,9 @@ func (g *Gate) offerFile(r ArtifactRequest, v registry.Version) {
 	}
 }
 
-// FilesOf lists the files of one version in the public listing, whatever the rules say: each is admitted when it is fetched. Version is
-// compared as the listing spells it.
-func (g *Gate) FilesOf(ctx context.Context, name, version string) ([]string, error) {
+// FilesOf lists the entries of the public listing whose version is the one that is meant, each with its file, whatever the rules say: a file is
+// admitted when it is fetched.
+func (g *Gate) FilesOf(ctx context.Context, name string, meant func(version string) bool) ([]registry.Version, error) {
 	if g.firstParty(name) {
 		return nil, &NotFound{What: name}
 	}
@@ -158,14 +158,14 @@ func (g *Gate) FilesOf(ctx context.Context, name, version string) ([]string, err
 	if got.entry == nil {
 		return nil, &NotFound{What: name}
 	}
-	var files []string
+	var out []registry.Version
 	for _, v := range got.entry.doc.Versions() {
-		if v.Version == version && len(v.Artifacts) > 0 {
-			files = append(files, v.Artifacts[0].File)
+		if len(v.Artifacts) > 0 && meant(v.Version) {
+			out = append(out, v)
 		}
 	}
-	if files == nil {
-		return nil, &NotFound{What: name + "@" + version}
+	if out == nil {
+		return nil, &NotFound{What: "that version of " + name}
 	}
-	return files, nil
+	return out, nil
 }

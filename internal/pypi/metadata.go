@@ -49,11 +49,7 @@ func (m *Metadata) Get(name string) string {
 
 // Check compares the name and version inside the file with those that it is listed under.
 func (m *Metadata) Check(name, version string) error {
-	v := m.Get("version")
-	if normal, ok := naming.NormalizeVersion(v); ok {
-		v = normal
-	}
-	if naming.Normalize(m.Get("name")) != naming.Normalize(name) || v != version {
+	if naming.Normalize(m.Get("name")) != naming.Normalize(name) || naming.EqualKey(m.Get("version")) != naming.EqualKey(version) {
 		return fmt.Errorf("%w: the file says that it is %.64q %.64q, and is listed as %s %s", ErrMetadata, m.Get("name"), m.Get("version"), name, version)
 	}
 	return nil

@@ -117,7 +117,7 @@ func (f *form) project() (string, error) {
 	if !ok {
 		return "", fmt.Errorf("%w: %.100q is not a file of %s", ErrUpload, f.file, project)
 	}
-	if version, ok := naming.NormalizeVersion(f.values["version"]); !ok || version != inFile {
+	if version, ok := naming.NormalizeVersion(f.values["version"]); !ok || naming.EqualKey(version) != naming.EqualKey(inFile) {
 		return "", fmt.Errorf("%w: %.100q is not a file of version %.64q", ErrUpload, f.file, f.values["version"])
 	}
 	if signature, ok := f.values["gpg_signature"]; ok && signature != f.file+".asc" {

@@ -12,6 +12,7 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/npm"
 	"github.com/ecluse-gate/ecluse/internal/obs"
 	"github.com/ecluse-gate/ecluse/internal/pypi"
+	"github.com/ecluse-gate/ecluse/internal/pypi/naming"
 	"github.com/ecluse-gate/ecluse/internal/upstream"
 )
 
@@ -102,10 +103,17 @@ type Queue struct {
 	mirror.Status
 }
 
-// Files lists the files of one version in an ecosystem's public listing; see gate.Gate.FilesOf.
-func (s *Server) Files(ctx context.Context, ecosystem, name, version string) ([]string, error) {
+// Files are the mirror jobs of one version in an ecosystem's public listing. Python versions are compared as PEP 440 does: 2.0 is 2.0.0.
+func (s *Server) Files(ctx context.Context, ecosystem, name, version string) ([]mirror.Job, error) {
+	g, meant := s.opts.NPM, func(v string) bool { return v == version }
 	if ecosystem == pypi.Ecosystem {
-		return s.opts.PyPI.FilesOf(ctx, name, version)
+		key := naming.EqualKey(version)
+		g, meant = s.opts.PyPI, func(v string) bool { return naming.EqualKey(v) == key }
 	}
-	return s.opts.NPM.FilesOf(ctx, name, version)
+	versions, err := g.FilesOf(ctx, name, meant)
+	jobs := make([]mirror.Job, 0, len(versions))
+	for _, v := range versions {
+		jobs = append(jobs, mirror.Job{Ecosystem: ecosystem, Package: name, Version: v.Version, File: v.Artifacts[0].File})
+	}
+	return jobs, err
 }
