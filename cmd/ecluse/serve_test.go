@@ -77,7 +77,7 @@ func TestServe(t *testing.T) {
 	up.Publish("a", "1.0.0", time.Now().AddDate(-1, 0, 0), nil)
 	upstream := httptest.NewServer(up)
 	defer upstream.Close()
-	p := start(t, "serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--npm", upstream.URL)
+	p := start(t, "serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--npm", upstream.URL, "--data", t.TempDir())
 	npm, admin, python := p.address(t), p.address(t), p.address(t)
 	if !strings.HasSuffix(python, "/pypi/simple") {
 		t.Errorf("the Python index is at %s", python)
@@ -116,7 +116,7 @@ func TestServeSaysWhatIsWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	p := start(t, "serve", "--listen", l.Addr().String(), "--npm", "http://127.0.0.1:1")
+	p := start(t, "serve", "--listen", l.Addr().String(), "--npm", "http://127.0.0.1:1", "--data", t.TempDir())
 	if code := <-p.code; code != 1 || !strings.Contains(p.stderr.String(), "choose another address with --listen") {
 		t.Errorf("occupied address: %d %s", code, p.stderr)
 	}
