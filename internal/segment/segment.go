@@ -62,7 +62,7 @@ func New(plain []byte, cuts []int, prior *Body) *Body {
 	if len(plain) <= Small {
 		cuts = nil
 	}
-	known := prior.index()
+	known := newKnown(prior)
 	b := &Body{plain: plain, runs: make([]placed, 0, len(cuts)+1)}
 	sums := sha256.New()
 	start := 0
@@ -82,35 +82,50 @@ func New(plain []byte, cuts []int, prior *Body) *Body {
 	return b
 }
 
-// known is the runs of a body with their bytes.
-type known map[key]struct {
+// known is the runs of a body with their bytes, in order and by key.
+type known struct {
+	runs  []knownRun
+	index map[key]int
+	next  int // the run that is expected next
+}
+
+type knownRun struct {
 	*run
 	plain []byte
 }
 
-func (b *Body) index() known {
+func newKnown(b *Body) *known {
+	k := &known{}
 	if b == nil {
-		return nil
+		return k
 	}
-	k := make(known, len(b.runs))
+	k.index = make(map[key]int, len(b.runs))
 	start := 0
-	for _, r := range b.runs {
-		k[r.key] = struct {
-			*run
-			plain []byte
-		}{r.run, b.plain[start:r.end]}
+	for i, r := range b.runs {
+		k.runs = append(k.runs, knownRun{r.run, b.plain[start:r.end]})
+		k.index[r.key] = i
 		start = r.end
 	}
 	return k
 }
 
-// take gives the known run of these bytes, or a new one.
-func (k known) take(plain []byte) *run {
-	at := key{len(plain), crc32.ChecksumIEEE(plain)}
-	if old, ok := k[at]; ok && bytes.Equal(old.plain, plain) {
-		return old.run
+// take gives the known run of these bytes, or a new one. Most runs follow each other as they did before, and need no checksum to be found.
+func (k *known) take(plain []byte) *run {
+	if k.is(k.next, plain) {
+		k.next++
+		return k.runs[k.next-1].run
 	}
+	at := key{len(plain), crc32.ChecksumIEEE(plain)}
+	if i, ok := k.index[at]; ok && k.is(i, plain) {
+		k.next = i + 1
+		return k.runs[i].run
+	}
+	k.next++ // in the place of the one that was expected
 	return &run{key: at, shift: shift(len(plain)), sum: sha256.Sum256(plain)}
+}
+
+func (k *known) is(i int, plain []byte) bool {
+	return i < len(k.runs) && bytes.Equal(k.runs[i].plain, plain)
 }
 
 // Plain is the body as it was given; nobody may change it.

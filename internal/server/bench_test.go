@@ -27,6 +27,14 @@ import (
 // benchGate is a gate on loopback in front of a registry on loopback.
 func benchGate(b *testing.B, registry http.Handler, settings ...string) *httptest.Server {
 	b.Helper()
+	gate := httptest.NewServer(benchServer(b, registry, settings...).Handler())
+	b.Cleanup(gate.Close)
+	return gate
+}
+
+// benchServer is a gate in front of a registry on loopback.
+func benchServer(b *testing.B, registry http.Handler, settings ...string) *Server {
+	b.Helper()
 	up := httptest.NewServer(registry)
 	b.Cleanup(up.Close)
 	flags := map[string]string{"mounts.npm.public": up.URL + "/", "cache.ttl": "24h", "dataDir": b.TempDir(), "artifacts.maxBytes": "0"}
@@ -42,9 +50,7 @@ func benchGate(b *testing.B, registry http.Handler, settings ...string) *httptes
 		b.Fatal(err)
 	}
 	b.Cleanup(s.Close)
-	gate := httptest.NewServer(s.Handler())
-	b.Cleanup(gate.Close)
-	return gate
+	return s
 }
 
 // hammer sends one request over and over on kept connections, from two goroutines for each core, and checks the status.
