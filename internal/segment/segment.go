@@ -158,10 +158,9 @@ const (
 
 // pack puts the member together. The checksum of the whole is combined from those of the runs.
 func (b *Body) pack() {
-	var c compressor
 	start, length := 0, len(head)+len(tail)+8
 	for _, r := range b.runs {
-		r.compress(&c, b.plain[start:r.end])
+		r.compress(b.plain[start:r.end])
 		start = r.end
 		length += len(r.packed)
 	}
@@ -179,27 +178,32 @@ func (b *Body) pack() {
 }
 
 // compress makes the packed form of a run, whose bytes are plain, unless it is there.
-func (r *run) compress(c *compressor, plain []byte) {
+func (r *run) compress(plain []byte) {
 	r.once.Do(func() {
-		r.packed = c.compress(plain)
+		r.packed = compress(plain)
 		r.size.Store(int64(len(r.packed)))
 	})
 }
 
-// compressor is made with the first run that needs it.
+// compressor is a writer with its output. It takes most of a megabyte, which is why it is used again.
 type compressor struct {
 	buf bytes.Buffer
 	w   *flate.Writer
 }
 
+// compressors holds nothing that one user leaves to the next but memory.
+var compressors = sync.Pool{New: func() any {
+	c := &compressor{}
+	c.w, _ = flate.NewWriter(&c.buf, flate.BestSpeed) // the level is a constant that the library knows
+	return c
+}}
+
 // compress starts with an empty dictionary and ends with a sync flush, so that the result may stand behind any other.
-func (c *compressor) compress(plain []byte) []byte {
+func compress(plain []byte) []byte {
+	c, _ := compressors.Get().(*compressor) // nothing else is put there
+	defer compressors.Put(c)
 	c.buf.Reset()
-	if c.w == nil {
-		c.w, _ = flate.NewWriter(&c.buf, flate.BestSpeed) // the level is a constant that the library knows
-	} else {
-		c.w.Reset(&c.buf)
-	}
+	c.w.Reset(&c.buf)
 	_, _ = c.w.Write(plain) // a bytes.Buffer does not fail
 	_ = c.w.Flush()
 	return bytes.Clone(c.buf.Bytes())
