@@ -112,6 +112,9 @@ func (g *Gate) read(resp *upstream.Response, name string, kept *entry) (fetched,
 	}
 	now := time.Now()
 	e := &entry{doc: doc, etag: resp.Header.Get("ETag"), fetched: now, checked: now, renderings: &renderings{}}
+	if kept != nil {
+		e.renderings = kept.renderings.successor()
+	}
 	e.elsewhere = g.unreachable(name, doc)
 	if n := doc.Dropped() + len(e.elsewhere); n > 0 {
 		g.Metrics.Dropped(g.Ecosystem.Name, n)

@@ -101,7 +101,7 @@ func (g *Gate) oneVersion(ctx context.Context, r ListingRequest, selector string
 		return nil, err
 	}
 	if ok {
-		return &Listing{Rendered: newRendered(out), Degraded: res.degraded, Forwarded: res.forwarded}, nil
+		return &Listing{Rendered: newRendered(out, nil), Degraded: res.degraded, Forwarded: res.forwarded}, nil
 	}
 	if res.public != nil {
 		if i := res.public.doc.Lookup(selector); i >= 0 {

@@ -1,16 +1,13 @@
 package gate
 
 import (
-	"bytes"
-	"crypto/sha256"
 	"encoding/base64"
 	"sync"
 	"time"
 
-	"github.com/klauspost/compress/gzip"
-
 	"github.com/ecluse-gate/ecluse/internal/policy"
 	"github.com/ecluse-gate/ecluse/internal/registry"
+	"github.com/ecluse-gate/ecluse/internal/segment"
 )
 
 // minGzip is the size below which packing a body costs more than it saves.
@@ -18,37 +15,34 @@ const minGzip = 1 << 10
 
 // Rendered is one representation of a listing with its strong validators. It is immutable and safe for concurrent use.
 type Rendered struct {
-	body        []byte
+	body        *segment.Body
 	contentType string
 	tag         string
 	packed      *packed
 }
 
-// packed is the gzip form of a body, made once, when a client first asks for it.
+// packed tells once, when a body has been packed for its first reader, that it costs more now.
 type packed struct {
 	once sync.Once
-	body []byte
+	tell func() // nil: nobody counts
 }
 
 // ContentType is the media type of the listing.
 func (r *Rendered) ContentType() string { return r.contentType }
 
 // Identity returns the plain body and its strong entity tag.
-func (r *Rendered) Identity() (body []byte, etag string) { return r.body, `"` + r.tag + `"` }
+func (r *Rendered) Identity() (body []byte, etag string) { return r.body.Plain(), `"` + r.tag + `"` }
 
 // Gzip returns the packed body and its own entity tag; ok is false when the body is too small to be packed.
 func (r *Rendered) Gzip() (body []byte, etag string, ok bool) {
-	if len(r.body) < minGzip {
+	if len(r.body.Plain()) < minGzip {
 		return nil, "", false
 	}
-	r.packed.once.Do(func() {
-		var buf bytes.Buffer
-		w, _ := gzip.NewWriterLevel(&buf, gzip.BestSpeed) // the level is a constant that the library knows
-		_, _ = w.Write(r.body)                            // a bytes.Buffer does not fail
-		_ = w.Close()
-		r.packed.body = buf.Bytes()
-	})
-	return r.packed.body, `"` + r.tag + `-gzip"`, true
+	body = r.body.Gzip()
+	if r.packed.tell != nil {
+		r.packed.once.Do(r.packed.tell)
+	}
+	return body, `"` + r.tag + `-gzip"`, true
 }
 
 // marked is the same representation under tags of its own.
@@ -58,10 +52,12 @@ func (r *Rendered) marked() *Rendered {
 	return &c
 }
 
-func newRendered(out registry.Rendering) *Rendered {
-	sum := sha256.Sum256(out.Body)
+// newRendered takes over from prior, which may be nil, what did not change.
+func newRendered(out registry.Rendering, prior *segment.Body) *Rendered {
+	body := segment.New(out.Body, out.Cuts, prior)
+	sum := body.Sum()
 	return &Rendered{
-		body: out.Body, contentType: out.ContentType, packed: &packed{},
+		body: body, contentType: out.ContentType, packed: &packed{},
 		tag: base64.RawURLEncoding.EncodeToString(sum[:18]),
 	}
 }
@@ -70,19 +66,20 @@ func newRendered(out registry.Rendering) *Rendered {
 const maxForms = 8
 
 // renderings are what was rendered from one public document alone. Each serves until the rules change or the first denied version
-// comes of age.
+// comes of age; then the next one takes over from it what did not change.
 type renderings struct {
 	mu     sync.Mutex // guards all below; held while rendering, so that a crowd renders once
 	forms  map[formKey]kept
-	memory int64
+	memory int64 // the sum of the costs
 }
 
 type formKey struct{ form, base string }
 
 type kept struct {
 	rendered *Rendered
-	policy   *policy.Set
+	policy   *policy.Set // nil: of the document before this one, to take over from
 	until    time.Time
+	cost     int64 // as it is charged
 }
 
 func (r *renderings) cost() int64 {
@@ -91,14 +88,53 @@ func (r *renderings) cost() int64 {
 	return r.memory
 }
 
+// successor begins the renderings of the next document of the same package: those of this one that serve are there to take over from.
+func (r *renderings) successor() *renderings {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	next := &renderings{forms: map[formKey]kept{}}
+	for key, k := range r.forms {
+		if k.policy != nil {
+			k.policy = nil
+			next.set(key, k)
+		}
+	}
+	return next
+}
+
+// set keeps a rendering in place of the one before, and tells by how much the cost changed.
+func (r *renderings) set(key formKey, k kept) int64 {
+	before := r.memory
+	old, again := r.forms[key]
+	if r.forms == nil || !again && len(r.forms) >= maxForms {
+		r.forms, r.memory = map[formKey]kept{}, 0
+	}
+	r.forms[key] = k
+	r.memory += k.cost - old.cost
+	return r.memory - before
+}
+
+// recount brings the charged cost of a rendering up to date, if it is still the one that is kept.
+func (r *renderings) recount(key formKey, rendered *Rendered) int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	k := r.forms[key]
+	if k.rendered != rendered {
+		return 0
+	}
+	k.cost = rendered.body.Cost()
+	return r.set(key, k)
+}
+
 // renderPublic renders a public document alone, which is the same for every caller and is therefore kept with it.
 func (g *Gate) renderPublic(r ListingRequest, e *entry) (*Rendered, error) {
 	now, set, key := time.Now(), g.policy.Load(), formKey{r.Form, r.Base}
 	rs := e.renderings
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	if k, ok := rs.forms[key]; ok && k.policy == set && (k.until.IsZero() || now.Before(k.until)) {
-		return k.rendered, nil
+	last := rs.forms[key]
+	if last.policy == set && (last.until.IsZero() || now.Before(last.until)) {
+		return last.rendered, nil
 	}
 	a := g.admit(now, set, r.Name, e)
 	if a.count == 0 {
@@ -108,19 +144,17 @@ func (g *Gate) renderPublic(r ListingRequest, e *entry) (*Rendered, error) {
 	if err != nil {
 		return nil, err
 	}
+	var prior *segment.Body
+	if last.rendered != nil {
+		prior = last.rendered.body
+	}
+	rendered := newRendered(out, prior)
 	grow := func(n int64) {
 		g.documents.Grow(g.docKey(r.Name), n, func(other *entry) bool { return other.renderings == rs })
 	}
-	if _, again := rs.forms[key]; rs.forms == nil || again || len(rs.forms) >= maxForms {
-		grow(-rs.memory)
-		rs.forms, rs.memory = map[formKey]kept{}, 0
-	}
-	// What packing will add is charged now: a body packs to less than its own size.
-	cost := 2 * int64(len(out.Body))
-	rs.forms[key] = kept{newRendered(out), set, a.until}
-	rs.memory += cost
-	grow(cost)
-	return rs.forms[key].rendered, nil
+	rendered.packed.tell = func() { grow(rs.recount(key, rendered)) }
+	grow(rs.set(key, kept{rendered, set, a.until, rendered.body.Cost()}))
+	return rendered, nil
 }
 
 // renderMerged renders private and admitted public versions together; private ones win. It is never kept.
@@ -136,7 +170,7 @@ func (g *Gate) renderMerged(r ListingRequest, res resolved) (*Rendered, error) {
 	if out.Divergent > 0 {
 		g.Metrics.Divergence(g.Ecosystem.Name, out.Divergent)
 	}
-	return newRendered(out), nil
+	return newRendered(out, nil), nil
 }
 
 // parts are the documents of a listing with what may be served of each: every private version, and the public ones that the rules

@@ -1,6 +1,9 @@
 package listing
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 func TestAssemble(t *testing.T) {
 	got := Assemble(func(s *Splicer) {
@@ -18,5 +21,22 @@ func TestAssemble(t *testing.T) {
 	empty := Assemble(func(s *Splicer) { _ = s.List() })
 	if len(empty) != 0 {
 		t.Errorf("%q", empty)
+	}
+}
+
+// A cut is an offset of the rendering: none at its start, none twice.
+func TestAssembleRuns(t *testing.T) {
+	out, cuts := AssembleRuns(func(s *Splicer) {
+		s.Cut()
+		s.Add("head")
+		s.Cut()
+		s.Cut()
+		s.Add("")
+		s.Cut()
+		s.Add("run")
+		s.Cut()
+	})
+	if string(out) != "headrun" || !slices.Equal(cuts, []int{4, 7}) {
+		t.Errorf("%q, cuts %v", out, cuts)
 	}
 }

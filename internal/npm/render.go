@@ -23,9 +23,11 @@ func Render(v registry.View) (registry.Rendering, error) {
 	r := registry.Rendering{Versions: len(view.picks), Divergent: view.divergent}
 	switch v.Form {
 	case FormFull:
-		r.ContentType, r.Body = typeFull, listing.Assemble(view.full)
+		r.ContentType = typeFull
+		r.Body, r.Cuts = listing.AssembleRuns(view.full)
 	case FormAbbreviated:
-		r.ContentType, r.Body = typeAbbreviated, listing.Assemble(view.abbreviated)
+		r.ContentType = typeAbbreviated
+		r.Body, r.Cuts = listing.AssembleRuns(view.abbreviated)
 	default:
 		return registry.Rendering{}, fmt.Errorf("npm has no listing form %q", v.Form)
 	}
@@ -110,11 +112,14 @@ func (w *view) value(s *listing.Splicer, kind topKind) {
 	list := s.List()
 	switch kind {
 	case topVersions:
+		runs := cutter{s: s}
 		for _, p := range w.picks {
-			list.Item()
 			d := w.parts[p.part]
+			runs.at(p.part, d.offset(p.i))
+			list.Item()
 			d.copyVersion(s, d.entries[p.i].member, int(p.i), w.links)
 		}
+		s.Cut()
 	case topTime:
 		w.times(s, &list)
 	case topTags:
@@ -141,12 +146,42 @@ func (w *view) times(s *listing.Splicer, list *listing.List) {
 		s.Add(`"modified":`)
 		s.Add(w.changed.raw)
 	}
+	runs := cutter{s: s}
 	for _, p := range w.picks {
 		d := w.parts[p.part]
 		if e := &d.entries[p.i]; !e.published.Empty() {
+			runs.at(p.part, uint32(p.i)*timeBytes)
 			list.Item()
 			s.Add(e.published.Of(d.text))
 		}
+	}
+	s.Cut()
+}
+
+// runBytes is about how many bytes of a document one run of its versions spans: some 64 small ones. A version that comes of age changes one
+// run; shorter runs pack worse.
+const runBytes = 64 << 10
+
+// timeBytes is about what a member of "time" takes.
+const timeBytes = 64
+
+// offset is where version i begins, counted from the first, so that what grows before them moves no cut.
+func (d *document) offset(i int32) uint32 {
+	return d.entries[i].member.Start - d.entries[0].member.Start
+}
+
+// cutter cuts where a version begins the next stretch of its document. Which versions are served decides nothing.
+type cutter struct {
+	s       *listing.Splicer
+	part    int32
+	stretch uint32
+	later   bool
+}
+
+func (c *cutter) at(part int32, offset uint32) {
+	if stretch := offset / runBytes; !c.later || part != c.part || stretch != c.stretch {
+		c.s.Cut()
+		c.part, c.stretch, c.later = part, stretch, true
 	}
 }
 
@@ -167,10 +202,14 @@ func (w *view) abbreviated(s *listing.Splicer) {
 	}
 	s.Add(`,"versions":{`)
 	list := s.List()
+	runs := cutter{s: s}
 	for _, p := range w.picks {
+		d := w.parts[p.part]
+		runs.at(p.part, d.offset(p.i))
 		list.Item()
-		w.parts[p.part].abbreviate(s, int(p.i), w.links)
+		d.abbreviate(s, int(p.i), w.links)
 	}
+	s.Cut()
 	s.Add("}}")
 }
 

@@ -91,6 +91,9 @@ type View struct {
 type Rendering struct {
 	// Body is the document.
 	Body []byte
+	// Cuts are offsets of Body, rising, where a run of it ends that is likely to be the same in another rendering of the document: they
+	// lie at the same versions whichever of them are served. A rendering may have none.
+	Cuts []int
 	// ContentType is its media type.
 	ContentType string
 	// Versions counts the versions in it.

@@ -9,9 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +23,14 @@ import (
 
 // benchGate is a gate on loopback in front of a registry on loopback.
 func benchGate(b *testing.B, registry http.Handler, settings ...string) *httptest.Server {
+	b.Helper()
+	gate := httptest.NewServer(benchServer(b, registry, settings...).Handler())
+	b.Cleanup(gate.Close)
+	return gate
+}
+
+// benchServer is a gate in front of a registry on loopback.
+func benchServer(b *testing.B, registry http.Handler, settings ...string) *Server {
 	b.Helper()
 	up := httptest.NewServer(registry)
 	b.Cleanup(up.Close)
@@ -42,9 +47,7 @@ func benchGate(b *testing.B, registry http.Handler, settings ...string) *httptes
 		b.Fatal(err)
 	}
 	b.Cleanup(s.Close)
-	gate := httptest.NewServer(s.Handler())
-	b.Cleanup(gate.Close)
-	return gate
+	return s
 }
 
 // hammer sends one request over and over on kept connections, from two goroutines for each core, and checks the status.
@@ -89,42 +92,39 @@ func hammer(b *testing.B, addr, path, header string, status int) {
 
 func host(url string) string { return strings.TrimPrefix(url, "http://") }
 
-// BenchmarkListing compares a warm listing with a plain file server for the same bytes in the same run, as whole requests over loopback.
+// BenchmarkListing compares a warm listing with what else could serve the same document, in the same run and as whole requests over loopback:
+// a plain Go file server, one that has it packed already, nginx with a warm cache, and Verdaccio, which holds it as its own.
 func BenchmarkListing(b *testing.B) {
 	for _, size := range []struct {
-		name     string
-		versions int
-	}{{"160KB", 118}, {"3.7MB", 2000}} {
-		doc := packument.Generate("p", size.versions, 1)
+		name string
+		doc  []byte
+	}{{"160KB", packument.Generate("p", 118, 1)}, {"3.7MB", large(time.Now().Add(-30 * 24 * time.Hour))}} {
 		up := fakenpm.New("http://unused.test")
-		up.SetDocument("p", doc)
+		up.SetDocument("p", size.doc)
 		gate := benchGate(b, up)
-		plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			http.ServeContent(w, r, "p.json", time.Time{}, bytes.NewReader(doc))
-		}))
-		defer plain.Close()
-		etag := func(header string) string {
-			req, _ := http.NewRequestWithContext(b.Context(), http.MethodGet, gate.URL+"/npm/p", nil)
-			if header != "" {
-				req.Header.Set("Accept-Encoding", header)
-			}
-			resp, err := gate.Client().Transport.RoundTrip(req)
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer resp.Body.Close()
-			n, _ := io.Copy(io.Discard, resp.Body)
-			b.Logf("%s: document %d bytes, served %d", size.name, len(doc), n)
-			return resp.Header.Get("ETag")
+		plain, ready := fileServer(b, size.doc, ""), fileServer(b, gzipBytes(b, size.doc), "gzip")
+		nginx, verdaccio := startNginx(b, host(plain.URL)), startVerdaccio(b, size.doc)
+		req, _ := http.NewRequestWithContext(b.Context(), http.MethodGet, gate.URL+"/npm/p", nil)
+		req.Header.Set("Accept-Encoding", "identity")
+		resp, err := gate.Client().Transport.RoundTrip(req)
+		if err != nil {
+			b.Fatal(err)
 		}
-		tag := etag("identity")
-		b.Run(size.name+"/plain", func(b *testing.B) { hammer(b, host(plain.URL), "/", "", 200) })
+		n, _ := io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+		b.Logf("%s: document %d bytes, served %d", size.name, len(size.doc), n)
+		const packed, short = "Accept-Encoding: gzip\r\n", "Accept: application/vnd.npm.install-v1+json\r\n"
+		tag := "If-None-Match: " + resp.Header.Get("ETag") + "\r\n"
+		b.Run(size.name+"/plain", func(b *testing.B) { hammer(b, host(plain.URL), "/p", "", 200) })
 		b.Run(size.name+"/full", func(b *testing.B) { hammer(b, host(gate.URL), "/npm/p", "", 200) })
-		b.Run(size.name+"/full-gzip", func(b *testing.B) { hammer(b, host(gate.URL), "/npm/p", "Accept-Encoding: gzip\r\n", 200) })
-		b.Run(size.name+"/abbreviated", func(b *testing.B) {
-			hammer(b, host(gate.URL), "/npm/p", "Accept: application/vnd.npm.install-v1+json\r\n", 200)
-		})
-		b.Run(size.name+"/304", func(b *testing.B) { hammer(b, host(gate.URL), "/npm/p", "If-None-Match: "+tag+"\r\n", 304) })
+		b.Run(size.name+"/nginx-cache", func(b *testing.B) { hammerPeer(b, nginx, "/cached/p", "") })
+		b.Run(size.name+"/plain-gzip", func(b *testing.B) { hammer(b, host(ready.URL), "/p", packed, 200) })
+		b.Run(size.name+"/full-gzip", func(b *testing.B) { hammer(b, host(gate.URL), "/npm/p", packed, 200) })
+		b.Run(size.name+"/abbreviated", func(b *testing.B) { hammer(b, host(gate.URL), "/npm/p", short, 200) })
+		b.Run(size.name+"/abbreviated-gzip", func(b *testing.B) { hammer(b, host(gate.URL), "/npm/p", short+packed, 200) })
+		b.Run(size.name+"/304", func(b *testing.B) { hammer(b, host(gate.URL), "/npm/p", tag, 304) })
+		b.Run(size.name+"/verdaccio", func(b *testing.B) { hammerPeer(b, verdaccio, "/p", "") })
+		b.Run(size.name+"/verdaccio-gzip", func(b *testing.B) { hammerPeer(b, verdaccio, "/p", packed) })
 	}
 }
 
@@ -157,44 +157,9 @@ func BenchmarkArtifact(b *testing.B) {
 	gate, kept := benchGate(b, up), benchGate(b, up, "artifacts.maxBytes", "1GiB")
 	plain := httptest.NewServer(up)
 	defer plain.Close()
+	nginx := startNginx(b, host(plain.URL))
 	b.Run("kept", func(b *testing.B) { hammer(b, host(kept.URL), "/npm/p/-/p-1.0.0.tgz", "", 200) })
 	b.Run("plain", func(b *testing.B) { hammer(b, host(plain.URL), "/p/-/p-1.0.0.tgz", "", 200) })
 	b.Run("gate", func(b *testing.B) { hammer(b, host(gate.URL), "/npm/p/-/p-1.0.0.tgz", "", 200) })
-	b.Run("nginx-proxy", func(b *testing.B) { hammer(b, startNginx(b, host(plain.URL)), "/p/-/p-1.0.0.tgz", "", 200) })
-}
-
-// startNginx runs nginx as a plain proxy in front of an address.
-func startNginx(b *testing.B, upstream string) string {
-	b.Helper()
-	bin, err := exec.LookPath("nginx")
-	if err != nil {
-		b.Skip("SKIPPED: nginx is not installed; make setup brings it")
-	}
-	l, err := (&net.ListenConfig{}).Listen(b.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
-	addr := l.Addr().String()
-	l.Close()
-	dir := b.TempDir()
-	conf := fmt.Sprintf("daemon off; master_process off; pid %[1]s/pid; error_log %[1]s/err;\nevents {}\nhttp { access_log off; client_body_temp_path %[1]s/c; proxy_temp_path %[1]s/p; fastcgi_temp_path %[1]s/f; uwsgi_temp_path %[1]s/u; scgi_temp_path %[1]s/s;\n"+
-		"upstream up { server %[2]s; keepalive 16; }\nserver { listen %[3]s; location / { proxy_pass http://up; proxy_http_version 1.1; proxy_set_header Connection ''; } } }", dir, upstream, addr)
-	path := filepath.Join(dir, "nginx.conf")
-	if err := os.WriteFile(path, []byte(conf), 0o600); err != nil {
-		b.Fatal(err)
-	}
-	cmd := exec.Command(bin, "-c", path)
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	for range 100 {
-		if c, err := net.DialTimeout("tcp", addr, time.Second); err == nil {
-			c.Close()
-			return addr
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	b.Fatal("nginx did not start")
-	return ""
+	b.Run("nginx-proxy", func(b *testing.B) { hammerPeer(b, nginx, "/p/-/p-1.0.0.tgz", "") })
 }

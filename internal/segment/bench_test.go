@@ -1,0 +1,71 @@
+package segment
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+	"golang.org/x/sys/unix"
+
+	"github.com/ecluse-gate/ecluse/internal/fake/packument"
+)
+
+// BenchmarkGzip is a listing of 3.7 MB: as a whole by the library, in runs of 64 KB for the first time, and again when three runs differ, as
+// they do when a version comes of age: what stands before the versions, the version's, and its publish time's. "differs" is checksums,
+// comparison, compression and assembly together.
+func BenchmarkGzip(b *testing.B) {
+	doc := packument.Generate("p", 2000, 1, packument.Weight(1790, 50))
+	cuts := []int{200}
+	for at := 64 << 10; at < len(doc); at += 64 << 10 {
+		cuts = append(cuts, at)
+	}
+	b.Run("whole", func(b *testing.B) {
+		measured(b, len(doc), func() int {
+			var buf bytes.Buffer
+			w, _ := gzip.NewWriterLevel(&buf, gzip.BestSpeed)
+			_, _ = w.Write(doc)
+			_ = w.Close()
+			return buf.Len()
+		})
+	})
+	b.Run("runs-cold", func(b *testing.B) {
+		measured(b, len(doc), func() int { return len(New(doc, cuts, nil).Gzip()) })
+	})
+	b.Run("runs-differ", func(b *testing.B) {
+		other := bytes.Clone(doc)
+		for _, at := range []int{100, len(doc) / 2, len(doc) - 1000} {
+			other[at] ^= 1
+		}
+		first := New(doc, cuts, nil)
+		first.Gzip()
+		measured(b, len(doc), func() int { return len(New(other, cuts, first).Gzip()) })
+	})
+	b.Run("warm", func(b *testing.B) {
+		first := New(doc, cuts, nil)
+		measured(b, len(doc), func() int { return len(first.Gzip()) })
+	})
+}
+
+// measured reports the processor time as well, which neighbours on a busy machine do not stretch as they stretch the clock's.
+func measured(b *testing.B, plain int, run func() int) {
+	b.Helper()
+	b.ReportAllocs()
+	packed := 0
+	before := processor(b)
+	for b.Loop() {
+		packed = run()
+	}
+	b.ReportMetric(float64(processor(b)-before)/1e6/float64(b.N), "cpu-ms/op")
+	b.ReportMetric(float64(plain), "plain-bytes")
+	b.ReportMetric(float64(packed), "packed-bytes")
+}
+
+func processor(b *testing.B) time.Duration {
+	b.Helper()
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}

@@ -1,0 +1,87 @@
+package server
+
+import (
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ecluse-gate/ecluse/internal/fake/fakenpm"
+	"github.com/ecluse-gate/ecluse/internal/fake/packument"
+	"github.com/ecluse-gate/ecluse/internal/gate"
+	"github.com/ecluse-gate/ecluse/internal/policy"
+)
+
+// large is a listing of 2,000 versions and 3.7 MB, whose last version was published at the given time.
+func large(last time.Time) []byte {
+	const versions, every = 2000, 24 * time.Hour
+	return packument.Generate("p", versions, 1, packument.Weight(1790, 50), packument.Published(last.Add(-(versions-1)*every), every))
+}
+
+// cpu measures the processor time of a benchmark's loop, which neighbours on a busy machine do not change as they change the clock's.
+func cpu(b *testing.B) (report func()) {
+	b.Helper()
+	used := func() time.Duration {
+		var u unix.Rusage
+		if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+			b.Fatal(err)
+		}
+		return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	}
+	before := used()
+	return func() { b.ReportMetric(float64(used()-before)/1e6/float64(b.N), "cpu-ms/op") }
+}
+
+// BenchmarkComesOfAge is the newest version of a listing of 3.7 MB coming of age, or, every other time, being withheld again: from the first
+// request after it to the new packed body. That is every verdict, the rendering, its tag and the compression. Beside it, what the
+// compression alone takes when the body is packed as a whole.
+func BenchmarkComesOfAge(b *testing.B) {
+	last := time.Now().Add(-30 * 24 * time.Hour)
+	up := fakenpm.New("http://unused.test")
+	up.SetDocument("p", large(last))
+	s := benchServer(b, up)
+	var rules [2]*policy.Set
+	for i, age := range []time.Duration{24 * time.Hour, 30*24*time.Hour + 12*time.Hour} {
+		var err error
+		if rules[i], err = policy.New([]policy.Spec{{Name: "min-age", Type: policy.AllowIfOlderThan, Age: age}}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for _, form := range []string{"full", "abbreviated"} {
+		request := gate.ListingRequest{Name: "p", Form: form, Base: "http://gate.test/npm"}
+		packed := func(b *testing.B, turn int) (plain, body []byte) {
+			b.Helper()
+			s.opts.NPM.SetPolicy(rules[turn%2])
+			l, err := s.opts.NPM.Listing(b.Context(), request)
+			if err != nil {
+				b.Fatal(err)
+			}
+			plain, _ = l.Identity()
+			body, _, _ = l.Gzip()
+			return plain, body
+		}
+		plain, _ := packed(b, 0)
+		if other, _ := packed(b, 1); len(other) >= len(plain) {
+			b.Fatal("no version comes of age")
+		}
+		b.Run(form+"/kept-runs", func(b *testing.B) {
+			report, turn, size := cpu(b), 0, 0
+			for b.Loop() {
+				_, body := packed(b, turn)
+				turn, size = turn+1, len(body)
+			}
+			report()
+			b.ReportMetric(float64(len(plain)), "plain-bytes")
+			b.ReportMetric(float64(size), "packed-bytes")
+		})
+		b.Run(form+"/whole-compression", func(b *testing.B) {
+			report, size := cpu(b), 0
+			for b.Loop() {
+				size = len(gzipBytes(b, plain))
+			}
+			report()
+			b.ReportMetric(float64(len(plain)), "plain-bytes")
+			b.ReportMetric(float64(size), "packed-bytes")
+		})
+	}
+}
