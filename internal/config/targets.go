@@ -53,8 +53,11 @@ func checkPostgresURL(s string) error {
 // targets are the registries that are written to.
 func (c *Config) targets() []upstream {
 	return []upstream{
-		{npmMirror, c.Mounts.NPM.Mirror.URL}, {npmPublish, c.Mounts.NPM.Publish.URL},
-		{pypiMirror, c.Mounts.PyPI.Mirror.URL}, {pypiMirrorIndex, c.Mounts.PyPI.Mirror.Index}, {pypiPublish, c.Mounts.PyPI.Publish.URL},
+		{npmMirror, c.Mounts.NPM.Mirror.URL},
+		{npmPublish, c.Mounts.NPM.Publish.URL},
+		{pypiMirror, c.Mounts.PyPI.Mirror.URL},
+		{pypiMirrorIndex, c.Mounts.PyPI.Mirror.Index},
+		{pypiPublish, c.Mounts.PyPI.Publish.URL},
 	}
 }
 
@@ -65,8 +68,10 @@ func (l *loader) checkTargets() {
 		key, publicKey string
 		target, public *url.URL
 	}{
-		{npmMirror, npmPublic, n.Mirror.URL, n.Public}, {npmPublish, npmPublic, n.Publish.URL, n.Public},
-		{pypiMirror, pypiPublic, p.Mirror.URL, p.Public}, {pypiPublish, pypiPublic, p.Publish.URL, p.Public},
+		{npmMirror, npmPublic, n.Mirror.URL, n.Public},
+		{npmPublish, npmPublic, n.Publish.URL, n.Public},
+		{pypiMirror, pypiPublic, p.Mirror.URL, p.Public},
+		{pypiPublish, pypiPublic, p.Publish.URL, p.Public},
 	} {
 		if t.target != nil && t.public != nil && sameUpstream(t.target, t.public) {
 			v, _ := l.strongest(t.key)
@@ -98,7 +103,8 @@ func (l *loader) readCredentials() {
 		key, file string
 		into      *Secret
 	}{
-		{npmMirrorToken, n.TokenFile, &n.Token}, {pypiMirrorUsername, p.UsernameFile, &p.Username},
+		{npmMirrorToken, n.TokenFile, &n.Token},
+		{pypiMirrorUsername, p.UsernameFile, &p.Username},
 		{pypiMirrorPassword, p.PasswordFile, &p.Password},
 	} {
 		data, v := l.readNamed(f.key, f.file)

@@ -3,6 +3,7 @@ package listing
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -36,13 +37,13 @@ func TestNamesTwice(t *testing.T) {
 	texts := []string{"a", "b", "a", "c", "a"}
 	name := func(i int) string { return texts[i] }
 	var names Names
-	var got string
+	var got strings.Builder
 	for _, text := range texts {
 		at, again := names.Add(text, name)
-		got += fmt.Sprint(at, again, " ")
+		got.WriteString(fmt.Sprint(at, again, " "))
 	}
-	if got != "0 false 1 false 0 true 3 false 0 true " {
-		t.Error(got)
+	if got.String() != "0 false 1 false 0 true 3 false 0 true " {
+		t.Error(got.String())
 	}
 	if names.Lookup("a", name) != 0 || names.Lookup("c", name) != 3 {
 		t.Error("a later position replaced an earlier one")

@@ -21,8 +21,14 @@ func TestEdgeTokens(t *testing.T) {
 			authorization string
 			status, wait  int
 		}{
-			{"", 401, -1}, {"Bearer wrong", 401, -1}, {"Bearer ", 401, -1}, {"Basic !!", 401, -1}, {basic("s3cret", ""), 401, -1},
-			{"Bearer s3cret", 503, 600}, {"bearer other", 503, 600}, {basic("anyone", "s3cret"), 503, 600},
+			{"", 401, -1},
+			{"Bearer wrong", 401, -1},
+			{"Bearer ", 401, -1},
+			{"Basic !!", 401, -1},
+			{basic("s3cret", ""), 401, -1},
+			{"Bearer s3cret", 503, 600},
+			{"bearer other", 503, 600},
+			{basic("anyone", "s3cret"), 503, 600},
 		} {
 			for _, path := range []string{"/npm/a", "/pypi/simple/a/"} {
 				if path != "/npm/a" && c.status != 401 {
