@@ -189,7 +189,7 @@ func newJournalImport(sys *cli.System) *cobra.Command {
 			if err != nil {
 				return &usageError{cmd: c, err: fmt.Errorf("read %s: %v", args[0], errors.Unwrap(err))}
 			}
-			defer bundle.Close() //nolint:errcheck // only read
+			defer bundle.Close()
 			if err := review.Import(bundle, dir); err != nil {
 				return conclude(sys, source.RefusedBy("journal import", err))
 			}

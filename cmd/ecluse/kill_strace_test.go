@@ -91,7 +91,7 @@ func TestKilledAtEverySystemCall(t *testing.T) {
 	if testing.Short() {
 		t.Skip("many processes")
 	}
-	if err := exec.Command("strace", "-o", "/dev/null", "true").Run(); err != nil { //nolint:noctx // ends by itself
+	if err := exec.Command("strace", "-o", "/dev/null", "true").Run(); err != nil {
 		t.Skipf("NO STRACE: the kill matrix over system calls was not run: %v", err)
 	}
 	all := trace(t)

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ecluse-gate/ecluse/internal/cli"
+	"github.com/ecluse-gate/ecluse/internal/durable"
 	"github.com/ecluse-gate/ecluse/internal/emulator"
 	"github.com/ecluse-gate/ecluse/internal/search"
 	"github.com/ecluse-gate/ecluse/internal/search/signin"
@@ -173,7 +174,7 @@ func readDocument(c *cobra.Command, path string) ([]byte, error) {
 	if err != nil {
 		return nil, &usageError{cmd: c, err: fmt.Errorf("read %s: %v", path, errors.Unwrap(err))}
 	}
-	defer file.Close() //nolint:errcheck // only read
+	defer file.Close()
 	data, err := io.ReadAll(io.LimitReader(file, journal.MaxBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %v", path, err)
@@ -183,10 +184,7 @@ func readDocument(c *cobra.Command, path string) ([]byte, error) {
 
 // writeDocument writes a plan or an approval. They are for people and hold no secret; what must survive a crash is in the journal.
 func writeDocument(path string, data []byte) error {
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		return fmt.Errorf("write %s: %v", path, errors.Unwrap(err))
-	}
-	return nil
+	return durable.Replace(path, data)
 }
 
 // absolute lets people name a folder as they like; the tool itself wants absolute paths.

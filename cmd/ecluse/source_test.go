@@ -83,7 +83,7 @@ func extractWalk(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	text, err := walkOf(string(data))
 	ts.Check(err)
-	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // only for its port
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	ts.Check(err)
 	address := listener.Addr().String()
 	ts.Check(listener.Close())

@@ -137,3 +137,36 @@ func syncFolder(path string) error {
 	defer d.Close()
 	return d.Sync()
 }
+
+// Replace writes a whole file under a path, private to its owner (0600), in place of an older one: a reader, and a crash, sees the old
+// content or the new one and nothing between. On an error nothing has changed.
+func Replace(path string, data []byte) error {
+	folder := filepath.Dir(path)
+	f, err := os.CreateTemp(folder, ".*"+spoolSuffix)
+	if err != nil {
+		return fmt.Errorf("write %s: %v", path, cause(err))
+	}
+	_, err = f.Write(data)
+	if serr := f.Sync(); err == nil {
+		err = serr
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+		return fmt.Errorf("write %s: %v", path, cause(err))
+	}
+	return syncFolder(folder)
+}
+
+// cause is what the system said, without the name of a temporary file.
+func cause(err error) error {
+	if inner := errors.Unwrap(err); inner != nil {
+		return inner
+	}
+	return err
+}

@@ -147,7 +147,7 @@ func (v *verifier) advance() {
 		return
 	}
 	v.err = err
-	if err != io.EOF {
+	if !errors.Is(err, io.EOF) {
 		return
 	}
 	if err := Match(v.hash, v.want); err != nil {

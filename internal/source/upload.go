@@ -65,7 +65,7 @@ func (b *batch) post(ctx context.Context, f *item, attempt, result string) (*sea
 	if err != nil {
 		return nil, errors.Join(err, b.unsent(result, attempt))
 	}
-	defer content.Close() //nolint:errcheck // only read
+	defer content.Close()
 	stop := b.report.Send(f.number+1, len(b.files), f.state.Attempts)
 	b.scribe.next = intent{attempt: attempt, conclude: b.conclude(f, result)}
 	before := b.bytes.done

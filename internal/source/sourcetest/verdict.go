@@ -35,7 +35,9 @@ func Verdict(tb testing.TB, dir string, now time.Time) string {
 		}
 		if strings.HasPrefix(name, "backoff-") {
 			ended[p["attempt"]] = true
-			end = max(end, int64(p["timing"].(map[string]any)["not_before_utc"].(float64)))
+			timing, _ := p["timing"].(map[string]any)
+			notBefore, _ := timing["not_before_utc"].(float64)
+			end = max(end, int64(notBefore))
 		}
 	}
 	if p := files["pending-request.json"]; p != nil && !ended[p["nonce"]] {
