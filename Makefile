@@ -5,7 +5,7 @@ TOOL := $(GO) tool -modfile=tools/go.mod
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 PACKAGES ?= ./...
-FUZZTIME ?= 3s
+FUZZTIME ?= 2s
 BENCH ?= .
 COUNT ?= 5
 
