@@ -21,14 +21,18 @@ func newCheck(sys *cli.System) *cobra.Command {
 	}
 	gate := addConfigFlag(c)
 	gate.addOverrides()
+	admin := c.Flags().String("preview", "", "ask the running gate with this admin `URL` what the rules would change, instead of printing settings")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		cfg, err := gate.load(c.Context(), sys)
 		if err != nil {
 			return err
 		}
+		if *admin != "" {
+			return preview(c.Context(), sys.Stdout, *admin, cfg)
+		}
 		return printSettings(sys, cfg, gate.file)
 	}
-	exitCodes(c, cli.Done, cli.Refused, cli.Usage, cli.Interrupted)
+	exitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Usage, cli.Interrupted)
 	return c
 }
 

@@ -4,6 +4,7 @@ package cache
 
 import (
 	"container/list"
+	"iter"
 	"sync"
 )
 
@@ -81,6 +82,23 @@ func (s *Store[K, V]) Grow(key K, delta int64, same func(V) bool) {
 	s.at(e).cost += delta
 	s.total += delta
 	s.shrink()
+}
+
+// All yields what is kept at the moment of the call, in no order, without marking it as used.
+func (s *Store[K, V]) All() iter.Seq2[K, V] {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	items := make([]*item[K, V], 0, len(s.items))
+	for _, e := range s.items {
+		items = append(items, s.at(e))
+	}
+	return func(yield func(K, V) bool) {
+		for _, it := range items {
+			if !yield(it.key, it.value) {
+				return
+			}
+		}
+	}
 }
 
 // Delete forgets a key.

@@ -4,6 +4,7 @@
 package gate
 
 import (
+	"iter"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -104,6 +105,21 @@ func NewDocuments(maxBytes int64) *Documents {
 
 // Size returns how many documents are kept and their cost in bytes, renderings included.
 func (d *Documents) Size() (n int, bytes int64) { return d.store.Size() }
+
+// Listings yields the public documents that are kept, for a dry run of other rules.
+func (d *Documents) Listings() iter.Seq2[registry.Package, registry.Document] {
+	all := d.store.All()
+	return func(yield func(registry.Package, registry.Document) bool) {
+		for key, e := range all {
+			if !yield(registry.Package{Ecosystem: key.ecosystem, Name: key.name}, e.doc) {
+				return
+			}
+		}
+	}
+}
+
+// Rules are the rules in force.
+func (g *Gate) Rules() *policy.Set { return g.policy.Load() }
 
 func (g *Gate) docKey(name string) docKey { return docKey{g.Ecosystem.Name, name} }
 

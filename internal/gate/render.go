@@ -2,9 +2,11 @@ package gate
 
 import (
 	"encoding/base64"
+	"log/slog"
 	"sync"
 	"time"
 
+	"github.com/ecluse-gate/ecluse/internal/obs"
 	"github.com/ecluse-gate/ecluse/internal/policy"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 	"github.com/ecluse-gate/ecluse/internal/segment"
@@ -169,6 +171,8 @@ func (g *Gate) renderMerged(r ListingRequest, res resolved) (*Rendered, error) {
 	}
 	if out.Divergent > 0 {
 		g.Metrics.Divergence(g.Ecosystem.Name, out.Divergent)
+		g.Logger.Warn("the private and the public registry hold different files under the same version; the private one is served",
+			obs.Ecosystem(g.Ecosystem.Name), obs.Package(r.Name), slog.Int("versions", out.Divergent))
 	}
 	return newRendered(out, nil), nil
 }

@@ -8,6 +8,20 @@ import (
 )
 
 // olderThan admits versions whose publish time lies at least age in the past.
+// undated admits versions of unknown age, for upstreams that date nothing.
+type undated struct{}
+
+func (undated) find(q question) finding {
+	if q.Version.Published.IsZero() {
+		return finding{decision: admit, spoke: true}
+	}
+	return finding{}
+}
+
+func (undated) explain(question, finding) string {
+	return "the upstream does not say when this version was published, and that is allowed"
+}
+
 type olderThan struct{ age time.Duration }
 
 func buildOlderThan(s Spec) (rule, error) {

@@ -44,6 +44,8 @@ type Spec struct {
 const (
 	// AllowIfOlderThan admits what was published long enough ago. A version of unknown age is never admitted by it.
 	AllowIfOlderThan = "AllowIfOlderThan"
+	// AllowUndated admits versions whose upstream does not say when they were published: the fallback for indexes without dates.
+	AllowUndated = "AllowUndated"
 	// AllowIfRemediates admits a version that an advisory names as its exact fix and that no advisory affects.
 	AllowIfRemediates = "AllowIfRemediates"
 	// AllowScope admits every package of an npm scope.
@@ -96,6 +98,7 @@ type kind struct {
 // admits without naming a package, so that it and the age combine: the stricter wins (C79).
 func kinds() []kind {
 	return []kind{
+		{AllowUndated, 90, nil, func(Spec) (rule, error) { return undated{}, nil }},
 		{AllowIfOlderThan, 100, []string{FieldAge}, buildOlderThan},
 		{AllowIfRemediates, 150, nil, func(Spec) (rule, error) { return remediates{}, nil }},
 		{AllowScope, 200, []string{FieldScopes}, buildScope},

@@ -11,7 +11,7 @@ import (
 // Issue 5, item 1: the types with their default precedence, in one order.
 func TestDefaultPrecedence(t *testing.T) {
 	want := map[string]int{
-		"AllowIfOlderThan": 100, "AllowIfRemediates": 150, "AllowScope": 200, "DenyIfAdvisory": 225, "LicenseAllow": 230,
+		"AllowUndated": 90, "AllowIfOlderThan": 100, "AllowIfRemediates": 150, "AllowScope": 200, "DenyIfAdvisory": 225, "LicenseAllow": 230,
 		"LicenseDeny": 235, "NotAfter": 240, "AllowByIdentity": 250, "DenyInstallTimeExecution": 300, "DenyByIdentity": 400,
 	}
 	last := 0

@@ -29,6 +29,7 @@ func (s *Server) Admin() http.Handler {
 		writeJSON(w, s.authorities())
 	})
 	mux.HandleFunc("GET /api/v1/advisories", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, s.advisoryStatus()) })
+	mux.HandleFunc("POST /api/v1/preview", s.preview)
 	mux.HandleFunc("GET /api/v1/explain", s.explainAPI)
 	mux.HandleFunc("GET /api/v1/queue", s.queueAPI)
 	mux.HandleFunc("GET /{$}", s.statusPage)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 )
@@ -73,5 +74,40 @@ func TestReload(t *testing.T) {
 		if len(w.lines("the configuration was not taken over; the old rules stay in force")) != 1 || len(w.lines("rules reloaded")) != 1 {
 			t.Errorf("log: %s", w.log)
 		}
+	})
+}
+
+// A dry run says what other rules would change for what is in memory, and changes nothing itself.
+func TestPreview(t *testing.T) {
+	inWorld(t, "", func(w *world) {
+		w.public.Publish("a", "1.0.0", longAgo, nil)
+		w.public.Publish("a", "2.0.0", longAgo, nil)
+		w.want(w.get("/npm/a"), 200, -1)
+		post := func(body string) (int, string) {
+			rec := httptest.NewRecorder()
+			w.admin.ServeHTTP(rec, httptest.NewRequestWithContext(w.t.Context(), http.MethodPost, "/api/v1/preview", strings.NewReader(body)))
+			return rec.Code, rec.Body.String()
+		}
+		rules, err := json.Marshal(w.config("rules: {ban: {type: DenyByIdentity, packages: ['a@1.0.0']}}").Rules)
+		if err != nil {
+			t.Fatal(err)
+		}
+		code, body := post(string(rules))
+		var rows []Change
+		if err := json.Unmarshal([]byte(body), &rows); err != nil || code != 200 {
+			t.Fatalf("%d %s", code, body)
+		}
+		if len(rows) != 1 || rows[0].Version != "1.0.0" || !strings.HasPrefix(rows[0].Before, "admitted by min-age") || !strings.HasPrefix(rows[0].After, "denied by ban") {
+			t.Errorf("changes: %+v", rows)
+		}
+		for _, bad := range []string{"", "{}", `[{"Name":"x","Type":"Nothing"}]`, `[{"Unknown":1}]`} {
+			if code, _ := post(bad); code != http.StatusBadRequest {
+				t.Errorf("%q: %d", bad, code)
+			}
+		}
+		if len(w.versions(w.get("/npm/a"))) != 2 {
+			t.Error("the dry run changed the rules")
+		}
+		w.sent(1)
 	})
 }

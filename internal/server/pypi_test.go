@@ -302,3 +302,15 @@ func TestPyPIUpstreamTrouble(t *testing.T) {
 		})
 	}
 }
+
+// An index that only has HTML pages dates nothing: its files are refused unless the configured fallback admits them.
+func TestPyPIHTMLOnlyUpstream(t *testing.T) {
+	for yaml, status := range map[string]int{"": 403, "rules: {undated: {type: AllowUndated, ecosystems: [pypi]}}": 200} {
+		inWorld(t, yaml, func(w *world) {
+			w.pypi.OnlyHTML = true
+			w.publishA()
+			w.want(w.get("/pypi/simple/a/"), status, -1)
+			w.want(w.get(wheelA), status, -1)
+		})
+	}
+}
