@@ -3,12 +3,14 @@ package source_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/ecluse-gate/ecluse/internal/search"
 	"github.com/ecluse-gate/ecluse/internal/source"
 	"github.com/ecluse-gate/ecluse/internal/source/plan"
 	"github.com/ecluse-gate/ecluse/internal/source/record"
@@ -252,6 +254,30 @@ func TestDeleteInterrupted(t *testing.T) {
 	})
 }
 
+// forgetful is a recorder that cannot record the end of a DELETE.
+type forgetful struct{ search.Recorder }
+
+func (f forgetful) End(o search.Outcome) error {
+	return errors.Join(f.Recorder.End(o), map[bool]error{true: errors.New("the disk is full")}[o.Method == "DELETE"])
+}
+
+// S59, S104: when the end of the DELETE cannot be recorded nothing is sent after it, and it is not called done, skipped or refused.
+func TestDeleteNotRecorded(t *testing.T) {
+	for status, answer := range map[string]string{"204": `{"status":204,"store":true}`, "404": `{"status":404}`, "412": `{"status":412}`, "503": `{"status":503}`} {
+		inWorld(t, []string{"a.txt"}, func(t *testing.T, w *world) {
+			d, _ := w.deletion()
+			w.script(rules([3]string{"DELETE source", "1", answer}))
+			connect := w.opts.Connect
+			w.opts.Connect = func(s search.Service, r search.Recorder) (*search.Client, error) { return connect(s, forgetful{r}) }
+			out := w.tool().Delete(t.Context(), d)
+			if out.Status != source.StatusPartial || out.BlockedAt != "local-persistence" || written(out.WritesPerformed) != unsure {
+				t.Errorf("%s: %+v", status, out)
+			}
+			w.saw("GET source 200", "DELETE source "+status)
+		})
+	}
+}
+
 // S59, S130, S142: without proof of the creation and of what was created there is no deletion, and no request.
 func TestDeleteNeedsProof(t *testing.T) {
 	inWorld(t, []string{"a.txt"}, func(t *testing.T, w *world) {
@@ -289,7 +315,7 @@ func TestDeleteNeedsProof(t *testing.T) {
 				}
 				continue
 			}
-			if out := source.RefusedBy("cleanup", err); err == nil || out.Code != tt.code || d != (source.Deletion{}) {
+			if err == nil || source.RefusedBy("cleanup", err).Code != tt.code || d != (source.Deletion{}) {
 				t.Errorf("%s: %v, want %s", tt.name, err, tt.code)
 			}
 			is(t, w.tool().Delete(t.Context(), d), source.StatusBlocked, "ownership-unproven")
