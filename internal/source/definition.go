@@ -10,7 +10,12 @@ import (
 
 // sameDefinition compares what was asked for with what the service shows (S52).
 func sameDefinition(a, b map[string]any) bool {
-	return plan.Digest(essence(plain(a))) == plan.Digest(essence(plain(b)))
+	return definitionDigest(a) == definitionDigest(b)
+}
+
+// definitionDigest names what matters of a definition.
+func definitionDigest(definition map[string]any) string {
+	return plan.Digest(essence(plain(definition)))
 }
 
 // plain is the JSON form of a document, so that numbers of either spelling compare alike.

@@ -44,6 +44,10 @@ const (
 	codeWaiting            = "file-upload-backoff-waiting"
 	codeUnresolved         = "file-upload-backoff-unresolved"
 	codeLimit              = "file-upload-backoff-limit"
+	codeOwnership          = "ownership-unproven"
+	codeCreationVersion    = "creation-version-unproven"
+	codeAbsence            = "absence-unverified"
+	codeDeleteAmbiguous    = "delete-outcome-ambiguous"
 	codeInterrupted        = "interrupted"
 	codeProgress           = "progress-output-failed"
 	codeInternal           = "internal-error"
@@ -181,6 +185,10 @@ func next(code string) string {
 		return "another ecluse uses this journal: wait for it to end"
 	case codeIncomplete, codeNothingEligible:
 		return "see file_batch.files: files that were refused, and files whose fate is unknown, are never sent again under this plan"
+	case codeOwnership, codeCreationVersion:
+		return "it cannot be proved that this tool created the source as it stands: it is never deleted here; look at it on the service"
+	case codeAbsence, codeDeleteAmbiguous:
+		return "look at the source on the service: it may be there, gone, or about to go"
 	case codeQuota:
 		return "raise the limit or free room on the service; then make a new plan"
 	}
