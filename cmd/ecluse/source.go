@@ -156,7 +156,7 @@ func conclude(sys *cli.System, o *source.Outcome) error {
 // statusCode is the exit code of an outcome's status.
 func statusCode(status string) cli.Code {
 	switch status {
-	case source.StatusPlanned, source.StatusReused, source.StatusCompleted:
+	case source.StatusPlanned, source.StatusReused, source.StatusCompleted, source.StatusSkipped:
 		return cli.Done
 	case source.StatusBlocked:
 		return cli.Refused
