@@ -86,6 +86,31 @@ func TestRefusalReachesTheUser(t *testing.T) {
 	}
 }
 
+// A version that the rules deny now is not installed from a lock file that was written when they admitted it (C11), and npm shows why.
+func TestDeniedVersionIsNotInstalledFromALockFile(t *testing.T) {
+	w := newWorld(t)
+	before := serveGate(t, w.config(w.public.url, ""))
+	after := serveGate(t, w.config(w.public.url, "  ban: {type: DenyByIdentity, packages: [left-dep@1.1.0]}\nserve: {helpMessage: ask the gate keepers}\n"))
+	c := clients(t)[0]
+	p := newProject(t, c, before.npm, w.private.token, map[string]string{"left-dep": "^1.0.0"})
+	p.must(t, c.install...)
+	p.installedVersion(t, "left-dep", "1.1.0")
+	write(t, p.dir, c.lock, strings.ReplaceAll(p.read(t, c.lock), hostOf(before.npm), hostOf(after.npm)))
+	configureNPM(t, p.dir, after.npm, w.private.token)
+	p.forget(t)
+	r := p.run(t, c.frozen...)
+	if r.code == 0 {
+		t.Fatalf("a denied version was installed from a lock file:\n%s", r.output)
+	}
+	for _, text := range []string{"403", "ban", "ask the gate keepers"} {
+		if !strings.Contains(r.output, text) {
+			t.Errorf("npm does not show %q to its user:\n%s", text, r.output)
+		}
+	}
+	p.must(t, "install", "left-dep@^1.0.0", "--no-save", "--package-lock=false") // a range falls to what is admitted
+	p.installedVersion(t, "left-dep", "1.0.0")
+}
+
 // What npm has beside installing: view works, audit fails clearly, and neither breaks an install.
 func TestOtherNPMCommands(t *testing.T) {
 	w := newWorld(t)

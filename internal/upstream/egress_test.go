@@ -1,7 +1,10 @@
 package upstream
 
 import (
+	"context"
+	"encoding/binary"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -11,8 +14,10 @@ import (
 	"testing"
 
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
+	"golang.org/x/net/dns/dnsmessage"
 
 	"github.com/ecluse-gate/ecluse/cooldown"
+	"github.com/ecluse-gate/ecluse/internal/netguard"
 	"github.com/ecluse-gate/ecluse/internal/obs"
 )
 
@@ -98,5 +103,67 @@ func TestPrivateRedirectStaysOutside(t *testing.T) {
 	}
 	if !errors.Is(err, ErrForbiddenAddress) || hits.Load() != 0 {
 		t.Errorf("err = %v, %d requests arrived", err, hits.Load())
+	}
+}
+
+// A name that answered with a public address when somebody looked, and answers with an internal one when it is dialled, gains nothing.
+func TestRebindingResolver(t *testing.T) {
+	port, hits := target(t)
+	var asked atomic.Int32
+	g := newGuard(Egress{})
+	g.dialer.Resolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		client, server := net.Pipe()
+		go answerDNS(server, func() [4]byte {
+			if asked.Add(1) == 1 {
+				return [4]byte{8, 8, 8, 8}
+			}
+			return [4]byte{127, 0, 0, 1}
+		})
+		return client, nil
+	}}
+	first, err := g.dialer.Resolver.LookupNetIP(t.Context(), "ip4", "rebind.test")
+	if err != nil || len(first) != 1 || netguard.Internal(first[0]) {
+		t.Fatalf("first answer: %v, %v", first, err)
+	}
+	conn, err := g.dial(t.Context(), "tcp4", "rebind.test:"+port)
+	if err == nil {
+		conn.Close()
+	}
+	if !errors.Is(err, ErrForbiddenAddress) || hits.Load() != 0 {
+		t.Errorf("err = %v, %d requests arrived", err, hits.Load())
+	}
+}
+
+// answerDNS answers the questions of one connection, in the framing of TCP, with an address of its own choice each time.
+func answerDNS(conn net.Conn, address func() [4]byte) {
+	defer conn.Close()
+	for {
+		var size [2]byte
+		if _, err := io.ReadFull(conn, size[:]); err != nil {
+			return
+		}
+		raw := make([]byte, binary.BigEndian.Uint16(size[:]))
+		if _, err := io.ReadFull(conn, raw); err != nil {
+			return
+		}
+		var m dnsmessage.Message
+		if err := m.Unpack(raw); err != nil || len(m.Questions) == 0 {
+			return
+		}
+		q := m.Questions[0]
+		m.Response, m.RecursionAvailable, m.Additionals = true, true, nil
+		if q.Type == dnsmessage.TypeA {
+			m.Answers = []dnsmessage.Resource{{
+				Header: dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class, TTL: 0},
+				Body:   &dnsmessage.AResource{A: address()},
+			}}
+		}
+		out, err := m.Pack()
+		if err != nil {
+			return
+		}
+		if _, err := conn.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(out))), out...)); err != nil {
+			return
+		}
 	}
 }
