@@ -105,8 +105,9 @@ func (s saving) write(w io.Writer) error {
 	return err
 }
 
-func archiveName(ecosystem, name string) string {
-	sum := sha256.Sum256([]byte(ecosystem + ":" + name))
+// archiveName is where a document is kept. What one upstream says is never taken for another's word.
+func (g *Gate) archiveName(name string) string {
+	sum := sha256.Sum256([]byte(g.Ecosystem.Name + "\n" + g.Public.Base() + "\n" + name))
 	return hex.EncodeToString(sum[:])
 }
 
@@ -121,13 +122,13 @@ func (g *Gate) save(name string, src registry.Source, e *entry) {
 	if src.URL != nil {
 		head.URL = src.URL.String()
 	}
-	g.Archive.offer(saving{archiveName(g.Ecosystem.Name, name), head, src.Body})
+	g.Archive.offer(saving{g.archiveName(name), head, src.Body})
 }
 
 // touch notes that an upstream has confirmed a kept document.
 func (g *Gate) touch(name string, at time.Time) {
 	if g.Archive != nil {
-		g.Archive.files.Touch(archiveName(g.Ecosystem.Name, name), at)
+		g.Archive.files.Touch(g.archiveName(name), at)
 	}
 }
 
@@ -137,7 +138,7 @@ func (g *Gate) restore(ctx context.Context, name string) *entry {
 	if g.Archive == nil {
 		return nil
 	}
-	key := archiveName(g.Ecosystem.Name, name)
+	key := g.archiveName(name)
 	if !g.Archive.files.Has(key) {
 		return nil
 	}

@@ -80,3 +80,21 @@ func TestDamagedDocumentIsReadAgain(t *testing.T) {
 		})
 	}
 }
+
+// What was kept of one upstream says nothing about another: a gate that is pointed elsewhere asks there.
+func TestKeptDocumentsBelongToTheirUpstream(t *testing.T) {
+	yaml := "cache: {maxStale: 1h}"
+	inWorld(t, yaml, func(w *world) {
+		w.withFacts()
+		w.private.Publish("a", "7.0.0", longAgo, nil)
+		w.restart(", public: 'http://" + privateHost + "/'\n" + yaml)
+		if vs := w.versions(w.get("/npm/a")); len(vs) != 1 || vs["7.0.0"] == nil {
+			t.Errorf("served %v", vs)
+		}
+		w.restart(yaml)
+		if vs := w.versions(w.get("/npm/a")); len(vs) != 1 || vs["1.0.0"] == nil {
+			t.Errorf("served %v", vs)
+		}
+		w.sent(1)
+	})
+}

@@ -138,6 +138,8 @@ func (w *world) config(yaml string) *config.Config {
 		pypi += extra
 	case more && isPrivate:
 		npm += ", private: 'http://" + privateHost + "/'" + private
+	case more && strings.HasPrefix(first, ", public"):
+		npm = first[2:]
 	case more && strings.HasPrefix(first, ","):
 		npm += first
 	default:

@@ -49,6 +49,9 @@ func (c *Client) Public(base *url.URL, spelling Spelling) (*Public, error) {
 // Authority is the destination whose cooldown counts.
 func (p *Public) Authority() cooldown.Authority { return p.authority }
 
+// Base is the address that the upstream is configured with.
+func (p *Public) Base() string { return p.base.String() }
+
 // Remaining is how long the authority still cools, and whether it is not open. Reading it changes nothing (tc-072).
 func (p *Public) Remaining(now time.Time) (wait time.Duration, closed bool) {
 	s := p.client.opts.Table.Look(now, p.authority)
