@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"sync"
 	"testing"
 	"time"
@@ -154,8 +155,25 @@ func (v *victim) run(prefix ...string) {
 	v.mu.Lock()
 	v.child = nil
 	v.mu.Unlock()
+	v.released()
 	if strings.Contains(output.String(), "DATA RACE") || strings.Contains(output.String(), "panic") {
 		v.t.Errorf("%s", output.String())
+	}
+}
+
+// released waits until the kernel has taken the dead process's lock from the journal: a tracer may end a moment before the last of its
+// tracee's threads.
+func (v *victim) released() {
+	v.t.Helper()
+	folder, err := os.Open(v.path("journal"))
+	if err != nil {
+		return // it died before there was one
+	}
+	defer folder.Close()
+	for end := time.Now().Add(10 * time.Second); syscall.Flock(int(folder.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			v.t.Fatal("the journal of a dead process is still locked")
+		}
 	}
 }
 
