@@ -55,9 +55,13 @@ func is[E error](err error) bool {
 	return ok
 }
 
-// wholeSeconds rounds a wait up: never 0, at least 1 (R35).
+// wholeSeconds rounds a wait up: never 0, at least 1 (R35). The longest waits do not wrap round.
 func wholeSeconds(d time.Duration) int64 {
-	return max(1, int64((d+time.Second-1)/time.Second))
+	n := int64(d / time.Second)
+	if d%time.Second > 0 {
+		n++
+	}
+	return max(1, n)
 }
 
 func seconds(n int64) string {

@@ -411,6 +411,16 @@ func TestPrivateFailure(t *testing.T) {
 	}
 }
 
+// tc-001, tc-005: an absurd Retry-After of the private upstream stays long in the answer; it never wraps round to a short wait.
+func TestPrivateWaitDoesNotWrap(t *testing.T) {
+	for hint, want := range map[string]int{"9223372036": 9223372036, "9223372036854775807": 9223372037} {
+		inWorld(t, withPrivate+"\n", func(w *world) {
+			w.private.Always(http.StatusServiceUnavailable, "Retry-After", hint)
+			w.want(w.get("/npm/a"), 503, want)
+		})
+	}
+}
+
 // R46, C47, C59: one read for many callers; one caller's abort hurts nobody.
 func TestCoalescing(t *testing.T) {
 	inWorld(t, "", func(w *world) {
