@@ -136,7 +136,7 @@ func (v *victim) serve(w http.ResponseWriter, r *http.Request) {
 // run runs the real command to its end, or to its death.
 func (v *victim) run(prefix ...string) {
 	v.t.Helper()
-	link := filepath.Join(v.dir, "ecluse-one-thread")
+	link := filepath.Join(v.dir, oneThread)
 	self, err := os.Executable()
 	must(v.t, err)
 	if err := os.Symlink(self, link); err != nil && !os.IsExist(err) {

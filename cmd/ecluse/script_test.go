@@ -13,11 +13,21 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/durable/durabletest"
 )
 
+const oneThread = "ecluse-one-thread"
+
+// While packages are set up the work is on the process's first thread; a lock taken now keeps it there. Taken later, it would keep whatever thread the
+// scheduler has moved the work to, and a tracer that follows the first thread would see nothing of it.
+func init() {
+	if filepath.Base(os.Args[0]) == oneThread {
+		runtime.LockOSThread()
+	}
+}
+
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"ecluse": func() { os.Exit(mainCode()) },
 		// The same on one thread, so that a tracer can count the system calls of the work itself.
-		"ecluse-one-thread": func() { runtime.LockOSThread(); os.Exit(mainCode()) },
+		oneThread: func() { os.Exit(mainCode()) },
 	})
 }
 
