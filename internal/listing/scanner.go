@@ -18,6 +18,7 @@ type Scanner struct {
 	slash    int
 	controls bool // there are control characters in the document
 	err      *Error
+	fork     struct{ pos, depth int } // where a fork began
 }
 
 // NewScanner starts on a document. It keeps doc, and strings it returns point into it: the caller must not change it any more.
@@ -37,6 +38,26 @@ func NewScanner(doc []byte) *Scanner {
 	s.seekSlash(0)
 	s.pos = space(s.doc, 0)
 	return s
+}
+
+// Fork returns another scanner of the same document, which stands where s would stand before a separator at pos in the container that s is in
+// now. Whether s ever comes there is a guess, which [Scanner.Join] checks. The two share nothing that changes: each may have its own goroutine.
+func (s *Scanner) Fork(pos int) *Scanner {
+	f := &Scanner{doc: s.doc, pos: pos, depth: s.depth, controls: s.controls}
+	f.fork.pos, f.fork.depth = pos, s.depth
+	f.seekSlash(pos)
+	return f
+}
+
+// Join moves s to where its fork has come, which has then validated all between. It reports false and does nothing unless s stands exactly
+// where the fork began and the fork has left the container without an error; s goes on by itself then, as if there had been no fork.
+func (s *Scanner) Join(f *Scanner) bool {
+	here := s.err == nil && !s.fresh && s.pos == f.fork.pos && s.depth == f.fork.depth
+	if !here || f.err != nil || f.depth != s.depth-1 {
+		return false
+	}
+	s.pos, s.depth, s.key, s.end, s.slash = f.pos, f.depth, f.key, f.end, f.slash
+	return true
 }
 
 // invalidUTF8 finds the first byte that does not belong to a valid sequence, or -1.

@@ -26,8 +26,12 @@ const (
 // safely: no "dist" with a "tarball", a name or version in it that disagrees, an impossible version, or a member that policy depends on
 // (the version's key, its publish time, "dist" and others) given twice, of which different readers would take different ones.
 func Scan(pkg registry.Package, body []byte) (registry.Document, error) {
-	s := scan{Scanner: listing.NewScanner(body), name: pkg.Name, doc: &document{name: pkg.Name, tagIndex: map[string]int{}}}
-	s.doc.text = s.Doc()
+	return scanWith(pkg, body, halving{large, middle})
+}
+
+func scanWith(pkg registry.Package, body []byte, how halving) (registry.Document, error) {
+	s := scan{Scanner: listing.NewScanner(body), name: pkg.Name, prefix: base(pkg.Name) + "-", halving: how}
+	s.doc = &document{name: pkg.Name, text: s.Doc(), tagIndex: map[string]int{}}
 	s.document()
 	if err := s.End(); err != nil {
 		return nil, refusal(pkg, err)
@@ -48,9 +52,12 @@ func refusal(pkg registry.Package, err error) error {
 // cache, once.
 type scan struct {
 	*listing.Scanner
-	name  string // the package's
-	doc   *document
-	named bool
+	name   string // the package's
+	prefix string // of its artifacts' names
+	doc    *document
+	named  bool
+	halving
+	second bool // this is the second half, see half
 
 	// One element per version, next to those of doc.versions and doc.entries.
 	artifacts []registry.Artifact
@@ -153,30 +160,51 @@ func (s *scan) member(kind topKind) {
 }
 
 func (s *scan) versions() {
-	s.reserve(min(len(s.doc.text)/1400+16, 4096))
-	prefix := base(s.name) + "-"
-	for {
-		version, ok := s.Member()
-		if !ok {
+	n := min(len(s.doc.text)/1400+16, 4096)
+	s.reserve(n)
+	h := s.half(n)
+	defer h.end()
+	for h == nil || s.Pos() != h.at {
+		if !s.nextVersion() {
 			return
 		}
-		if len(s.doc.versions) == maxVersions {
-			s.Limit(s.Pos(), "more than 100000 versions")
-			return
+	}
+	if !s.adopt(h) {
+		for s.nextVersion() {
 		}
-		e, a, facts := s.version(version)
-		if first, again := s.doc.names.Add(version, s.doc.version); again {
-			s.spoil(first)
-			e.flags |= flagBad
-		}
-		if e.flags&flagBad != 0 {
-			s.bad++
-		}
-		s.doc.entries = append(s.doc.entries, e)
-		s.doc.versions = append(s.doc.versions, facts)
-		s.artifacts = append(s.artifacts, a)
-		s.files = append(append(append(s.files, prefix...), version...), ".tgz"...)
-		s.ends = append(s.ends, ends{uint32(len(s.files)), uint32(len(s.digests.all))})
+	}
+}
+
+// nextVersion reads one member of "versions", if there is one more.
+func (s *scan) nextVersion() bool {
+	version, ok := s.Member()
+	if !ok {
+		return false
+	}
+	if len(s.doc.versions) == maxVersions {
+		s.Limit(s.Pos(), "more than 100000 versions")
+		return false
+	}
+	e, a, facts := s.version(version)
+	if e.flags&flagBad != 0 {
+		s.bad++
+	}
+	s.doc.entries = append(s.doc.entries, e)
+	s.doc.versions = append(s.doc.versions, facts)
+	s.artifacts = append(s.artifacts, a)
+	s.files = append(append(append(s.files, s.prefix...), version...), ".tgz"...)
+	s.ends = append(s.ends, ends{uint32(len(s.files)), uint32(len(s.digests.all))})
+	if !s.second {
+		s.index(len(s.doc.versions) - 1)
+	}
+	return true
+}
+
+// index notes the place of version i, and spoils both if its key was there before.
+func (s *scan) index(i int) {
+	if first, again := s.doc.names.Add(s.doc.version(i), s.doc.version); again {
+		s.spoil(first)
+		s.spoil(i)
 	}
 }
 
@@ -388,51 +416,4 @@ func (s *scan) tags() {
 		s.doc.tagIndex[name] = len(s.doc.tags)
 		s.doc.tags = append(s.doc.tags, t)
 	}
-}
-
-// field classifies a member of a version's object.
-type field uint16
-
-const (
-	fieldName field = 1 << iota
-	fieldVersion
-	fieldDist
-	fieldScripts
-	fieldInstallScript
-	fieldDeprecated
-	fieldGyp
-	fieldLicense
-	// fieldKeep marks the members of the abbreviated form.
-	fieldKeep
-	// fieldOnce are those that policy or identity depends on: given twice, the version is dropped.
-	fieldOnce = fieldName | fieldVersion | fieldDist | fieldScripts | fieldInstallScript | fieldGyp | fieldLicense
-)
-
-// fieldOf knows the abbreviated form: the members that npm's package-metadata document lists for its "abbreviated version object",
-// and two more that installers read when they find them, bundledDependencies (the other spelling) and libc. hasInstallScript
-// belongs to it too, but is always written anew from the facts.
-func fieldOf(key string) field {
-	switch key {
-	case "name":
-		return fieldName | fieldKeep
-	case "version":
-		return fieldVersion | fieldKeep
-	case "dist":
-		return fieldDist | fieldKeep
-	case "deprecated":
-		return fieldDeprecated | fieldKeep
-	case "scripts":
-		return fieldScripts
-	case "hasInstallScript":
-		return fieldInstallScript
-	case "gypfile":
-		return fieldGyp
-	case "license":
-		return fieldLicense
-	case "dependencies", "optionalDependencies", "devDependencies", "bundleDependencies", "bundledDependencies",
-		"peerDependencies", "peerDependenciesMeta", "acceptDependencies", "bin", "directories", "engines", "os", "cpu", "libc",
-		"funding", "_hasShrinkwrap":
-		return fieldKeep
-	}
-	return 0
 }
