@@ -123,9 +123,26 @@ func TestFilesFetchOnce(t *testing.T) {
 	}
 }
 
+// R88: a reader that looked for the kept file just before a fetch of it ended, and comes just after, begins no second one.
+func TestFilesLateReader(t *testing.T) {
+	f := openFiles(t, t.TempDir(), 1<<30)
+	var opens atomic.Int32
+	open := from([]byte("content"), nil, &opens, nil)
+	r, _, err := f.Fetch(t.Context(), "x", open)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, r)
+	r.Close()
+	waitFor(t, func() bool { f.mu.Lock(); defer f.mu.Unlock(); return len(f.growing) == 0 })
+	if g := f.join(t.Context(), "x", open); g != nil || opens.Load() != 1 {
+		t.Errorf("%d fetches", opens.Load())
+	}
+}
+
 func waitFor(t *testing.T, ready func() bool) {
 	t.Helper()
-	for end := time.Now().Add(5 * time.Second); !ready(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !ready(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("it does not come")
 		}
