@@ -19,7 +19,14 @@ func openFiles(t *testing.T, dir string, max int64) *Files {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { idle(t, f); _ = f.Close() }) // before the folder is removed: a fetch writes there after its readers have all
 	return f
+}
+
+// idle waits for the end of all fetches.
+func idle(t *testing.T, f *Files) {
+	t.Helper()
+	waitFor(t, func() bool { f.mu.Lock(); defer f.mu.Unlock(); return len(f.growing) == 0 })
 }
 
 // from opens a fetch of some bytes, in pieces when step is set; each piece waits for a word on step.
@@ -134,7 +141,7 @@ func TestFilesLateReader(t *testing.T) {
 	}
 	_, _ = io.Copy(io.Discard, r)
 	r.Close()
-	waitFor(t, func() bool { f.mu.Lock(); defer f.mu.Unlock(); return len(f.growing) == 0 })
+	idle(t, f)
 	if g := f.join(t.Context(), "x", open); g != nil || opens.Load() != 1 {
 		t.Errorf("%d fetches", opens.Load())
 	}
@@ -254,7 +261,7 @@ func TestFilesBoundAndLeftovers(t *testing.T) {
 		}
 		_, _ = io.Copy(io.Discard, r)
 		r.Close()
-		waitFor(t, func() bool { f.mu.Lock(); defer f.mu.Unlock(); return len(f.growing) == 0 })
+		idle(t, f)
 	}
 	put("a")
 	put("b")
