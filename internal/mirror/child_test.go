@@ -293,7 +293,7 @@ func TestTwoWorkersOnPostgres(t *testing.T) {
 	if fresh != len(jobs) {
 		t.Fatalf("%d new jobs of two gates that offer the same %d", fresh, len(jobs))
 	}
-	o := childOptions{URL: address, House: s.URL, Slow: 100 * time.Millisecond, Rescue: 3 * time.Second}
+	o := childOptions{URL: address, House: s.URL, Slow: 100 * time.Millisecond, Rescue: 10 * time.Second} // a slow machine still ends a job in time
 	first := startChild(t, o)
 	until(t, "some jobs", func() bool { return status(t, a).Done >= 10 })
 	startChild(t, o)
