@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -17,7 +19,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ecluse-gate/ecluse/internal/durable"
 	"github.com/ecluse-gate/ecluse/internal/durable/durabletest"
 	"github.com/ecluse-gate/ecluse/internal/emulator"
 	"github.com/ecluse-gate/ecluse/internal/search"
@@ -38,17 +39,21 @@ type victim struct {
 
 	mu     sync.Mutex // guards all below
 	child  *os.Process
-	killAt int    // the request at which the service kills the child, 0 for never
-	phase  string // arrived, performed or answered
-	seen   int
+	gone   chan struct{}         // closed when the child has ended
+	killAt int                   // the request at which the service kills the child, 0 for never
+	phase  string                // arrived, performed or answered
+	seen   int                   // its requests
+	open   map[net.Conn]struct{} // the service's connections that were made since it began
 }
 
 func newVictim(t *testing.T) *victim {
-	v := &victim{t: t, dir: durabletest.Dir(t)}
+	v := &victim{t: t, dir: durabletest.Dir(t), open: map[net.Conn]struct{}{}}
 	var err error
 	v.emulator, err = emulator.New(emulator.Options{})
 	must(t, err)
-	v.server = httptest.NewServer(http.HandlerFunc(v.serve))
+	v.server = httptest.NewUnstartedServer(http.HandlerFunc(v.serve))
+	v.server.Config.ConnState = v.connection
+	v.server.Start()
 	t.Cleanup(v.server.Close)
 	must(t, os.Mkdir(filepath.Join(v.dir, "docs"), 0o700))
 	for _, name := range []string{"a.txt", "b.txt", "c.txt"} {
@@ -110,18 +115,24 @@ func (v *victim) Token(context.Context, string) (search.Token, error) {
 // performed and nothing is answered yet, or when the answer is on its way.
 func (v *victim) serve(w http.ResponseWriter, r *http.Request) {
 	v.mu.Lock()
-	v.seen++
+	if v.child != nil {
+		v.seen++
+	}
 	mine := v.child != nil && v.seen == v.killAt
-	child, phase := v.child, v.phase
+	child, gone, phase := v.child, v.gone, v.phase
 	v.mu.Unlock()
-	if mine && phase == "arrived" {
+	kill := func() { // a dead child reads no answer, not even that the connection ends
 		_ = child.Kill()
+		<-gone
+	}
+	if mine && phase == "arrived" {
+		kill()
 		return
 	}
 	kept := httptest.NewRecorder()
 	v.emulator.ServeHTTP(kept, r)
 	if mine && phase == "performed" {
-		_ = child.Kill()
+		kill()
 		return
 	}
 	maps.Copy(w.Header(), kept.Header())
@@ -129,7 +140,19 @@ func (v *victim) serve(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(kept.Body.Bytes())
 	if mine {
 		_ = http.NewResponseController(w).Flush()
-		_ = child.Kill()
+		kill()
+	}
+}
+
+// connection keeps count of the connections to the service.
+func (v *victim) connection(c net.Conn, state http.ConnState) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	switch state {
+	case http.StateNew:
+		v.open[c] = struct{}{}
+	case http.StateClosed:
+		delete(v.open, c)
 	}
 }
 
@@ -147,34 +170,70 @@ func (v *victim) run(prefix ...string) {
 	cmd := exec.CommandContext(v.t.Context(), args[0], args[1:]...)
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
-	must(v.t, cmd.Start())
-	v.mu.Lock()
-	v.child, v.seen = cmd.Process, 0
+	v.mu.Lock() // the child's first request waits until it is known whose it is
+	forks.Lock()
+	err = cmd.Start()
+	forks.Unlock()
+	gone := make(chan struct{})
+	v.child, v.gone, v.seen = cmd.Process, gone, 0
+	clear(v.open)
 	v.mu.Unlock()
+	must(v.t, err)
 	_ = cmd.Wait()
+	close(gone)
 	v.mu.Lock()
 	v.child = nil
 	v.mu.Unlock()
 	v.released()
+	v.served()
 	if strings.Contains(output.String(), "DATA RACE") || strings.Contains(output.String(), "panic") {
 		v.t.Errorf("%s", output.String())
 	}
 }
 
+// forks keeps the start of a process apart from journals that are open in this one: between fork and exec the new process has every lock that its
+// parent has.
+var forks sync.RWMutex
+
 // released waits until the kernel has taken the dead process's lock from the journal: a tracer may end a moment before the last of its
 // tracee's threads.
 func (v *victim) released() {
 	v.t.Helper()
-	folder, err := os.Open(v.path("journal"))
-	if err != nil {
-		return // it died before there was one
-	}
-	defer folder.Close()
-	for end := time.Now().Add(10 * time.Second); syscall.Flock(int(folder.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil; time.Sleep(5 * time.Millisecond) {
+	until(v.t, "the end of a dead process's lock", func() bool {
+		forks.RLock()
+		defer forks.RUnlock()
+		folder, err := os.Open(v.path("journal"))
+		if err != nil {
+			return true // it died before there was one
+		}
+		defer folder.Close()
+		return syscall.Flock(int(folder.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil
+	})
+}
+
+func until(t *testing.T, what string, ready func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !ready(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			v.t.Fatal("the journal of a dead process is still locked")
+			t.Fatalf("%s: not within a minute", what)
 		}
 	}
+}
+
+// served waits until the service has dealt with all that the dead process sent: requests may lie unread in its connections. The last connection to
+// be accepted is one of our own.
+func (v *victim) served() {
+	v.t.Helper()
+	last, err := net.Dial("tcp", v.server.Listener.Addr().String())
+	must(v.t, err)
+	defer last.Close()
+	if _, err := fmt.Fprintf(last, "GET /emulator/state HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"); err != nil {
+		v.t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, last); err != nil {
+		v.t.Fatal(err)
+	}
+	until(v.t, "the end of the dead process's connections", func() bool { v.mu.Lock(); defer v.mu.Unlock(); return len(v.open) == 0 })
 }
 
 func (v *victim) path(name string) string { return filepath.Join(v.dir, name) }
@@ -184,6 +243,8 @@ func (v *victim) path(name string) string { return filepath.Join(v.dir, name) }
 func (v *victim) after() (verdict string) {
 	t := v.t
 	t.Helper()
+	forks.RLock()
+	defer forks.RUnlock()
 	if _, err := os.Stat(v.path("journal")); err != nil {
 		return "no journal"
 	}
@@ -229,13 +290,6 @@ func (v *victim) looks(now time.Time, want string) {
 	v.t.Helper()
 	before := v.listing()
 	report, err := review.Show(v.path("journal"), now)
-	for range 100 { // a tracer may be gone a moment before the kernel has taken the dead run's lock away
-		if durable.CodeOf(err) != durable.CodeLocked {
-			break
-		}
-		time.Sleep(20 * time.Millisecond)
-		report, err = review.Show(v.path("journal"), now)
-	}
 	must(v.t, err)
 	if got := v.listing(); !slices.Equal(got, before) {
 		v.t.Errorf("show wrote: %v, then %v", before, got)

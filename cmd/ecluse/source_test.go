@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"net"
 	"net/http/httptest"
 	"os"
 	"strings"
@@ -74,7 +73,20 @@ func seenRequests(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// extractWalk writes the shell lines between the source-walk markers of a document into a script, with a free port in place of the documented one.
+// walkChanges are what a test needs and a reader does not: a port that is free, the emulator's end, and a restriction that a slow machine does not
+// outlast between two commands.
+var walkChanges = []struct{ text, changed string }{
+	{"ecluse emulate search --listen 127.0.0.1:8910 &\n", `ecluse emulate search --listen 127.0.0.1:0 > emulator.out &
+trap "kill $!" EXIT
+until address=$(sed -n 's#.*http://\([0-9.:]*\).*#\1#p' emulator.out) && test -n "$address"; do sleep 0.1; done
+`},
+	{"127.0.0.1:8910", "$address"},
+	{"\nsleep 1\n", "\n"},
+	{`{"Retry-After": "3"}`, `{"Retry-After": "10"}`},
+	{"\nsleep 5\n", "\nsleep 12\n"},
+}
+
+// extractWalk writes the shell lines between the source-walk markers of a document into a script, with the changes that a test needs.
 func extractWalk(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: walk DOCUMENT SCRIPT")
@@ -83,13 +95,13 @@ func extractWalk(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	text, err := walkOf(string(data))
 	ts.Check(err)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	ts.Check(err)
-	address := listener.Addr().String()
-	ts.Check(listener.Close())
-	text = strings.Replace(strings.ReplaceAll(text, "127.0.0.1:8910", address), " &\n", " &\ntrap \"kill $!\" EXIT\n", 1)
-	text = "set -eu\n" + text
-	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(text), 0o600))
+	for _, c := range walkChanges {
+		if !strings.Contains(text, c.text) {
+			ts.Fatalf("the walk has no %q any more", c.text)
+		}
+		text = strings.ReplaceAll(text, c.text, c.changed)
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte("set -eu\n"+text), 0o600))
 }
 
 // walkOf is the text of the sh blocks between the markers.

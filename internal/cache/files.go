@@ -77,10 +77,13 @@ type Body struct {
 // at most once at a time for a name; its context is cancelled when the last reader has gone (R69). An error of open goes to everyone who
 // waited for it. The size is -1 when it is not known.
 func (f *Files) Fetch(ctx context.Context, name string, open func(context.Context) (*Body, error)) (io.ReadCloser, int64, error) {
-	if file, size, ok := f.Open(name); ok {
-		return file, size, nil
+	var g *growing
+	for g == nil {
+		if file, size, ok := f.Open(name); ok {
+			return file, size, nil
+		}
+		g = f.join(ctx, name, open)
 	}
-	g := f.join(ctx, name, open)
 	select {
 	case <-g.opened:
 	case <-ctx.Done():
@@ -94,6 +97,7 @@ func (f *Files) Fetch(ctx context.Context, name string, open func(context.Contex
 	return &follower{g: g, ctx: ctx}, g.size, nil
 }
 
+// join takes a place at a fetch that is under way or begins one; nil when one has ended well since the caller looked for the kept file.
 func (f *Files) join(ctx context.Context, name string, open func(context.Context) (*Body, error)) *growing {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -105,6 +109,9 @@ func (f *Files) join(ctx context.Context, name string, open func(context.Context
 			g.users++
 			return g
 		}
+	}
+	if f.known.Has(name) {
+		return nil
 	}
 	gctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	g := &growing{cancel: cancel, readers: 1, users: 2, opened: make(chan struct{}), size: -1}

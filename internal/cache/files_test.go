@@ -19,7 +19,14 @@ func openFiles(t *testing.T, dir string, max int64) *Files {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { idle(t, f); _ = f.Close() }) // before the folder is removed: a fetch writes there after its readers have all
 	return f
+}
+
+// idle waits for the end of all fetches.
+func idle(t *testing.T, f *Files) {
+	t.Helper()
+	waitFor(t, func() bool { f.mu.Lock(); defer f.mu.Unlock(); return len(f.growing) == 0 })
 }
 
 // from opens a fetch of some bytes, in pieces when step is set; each piece waits for a word on step.
@@ -123,9 +130,26 @@ func TestFilesFetchOnce(t *testing.T) {
 	}
 }
 
+// R88: a reader that looked for the kept file just before a fetch of it ended, and comes just after, begins no second one.
+func TestFilesLateReader(t *testing.T) {
+	f := openFiles(t, t.TempDir(), 1<<30)
+	var opens atomic.Int32
+	open := from([]byte("content"), nil, &opens, nil)
+	r, _, err := f.Fetch(t.Context(), "x", open)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, r)
+	r.Close()
+	idle(t, f)
+	if g := f.join(t.Context(), "x", open); g != nil || opens.Load() != 1 {
+		t.Errorf("%d fetches", opens.Load())
+	}
+}
+
 func waitFor(t *testing.T, ready func() bool) {
 	t.Helper()
-	for end := time.Now().Add(5 * time.Second); !ready(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !ready(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("it does not come")
 		}
@@ -237,7 +261,7 @@ func TestFilesBoundAndLeftovers(t *testing.T) {
 		}
 		_, _ = io.Copy(io.Discard, r)
 		r.Close()
-		waitFor(t, func() bool { f.mu.Lock(); defer f.mu.Unlock(); return len(f.growing) == 0 })
+		idle(t, f)
 	}
 	put("a")
 	put("b")

@@ -7,6 +7,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -79,6 +81,9 @@ func play(t *testing.T, dir string, env []string, argv ...string) result {
 	begin := time.Now()
 	out, err := cmd.CombinedOutput()
 	r := result{output: string(out), took: time.Since(begin)}
+	if cmd.Process != nil {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what it left running would go on to write where the test cleans up
+	}
 	if err != nil {
 		r.code = -1
 		if cmd.ProcessState != nil {
@@ -139,22 +144,33 @@ func start(t *testing.T, dir string, env []string, argv ...string) *output {
 // until polls until ready says true.
 func until(t *testing.T, what string, ready func() bool) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !ready(); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(patience); !ready(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("%s: not within 30 s", what)
+			t.Fatalf("%s: not within %v", what, patience)
 		}
 	}
 }
 
-// freeAddress picks a loopback address for a program that cannot pick one itself.
+// lastPort is the number of the last port that freeAddress picked, from firstPort.
+var lastPort atomic.Uint32
+
+func init() { lastPort.Store(rand.Uint32N(ports)) }
+
+const firstPort, ports = 11000, 20000
+
+// freeAddress picks a loopback address for a program that cannot pick one itself. It is picked once, and lies below the ports that the kernel gives to
+// whoever asks for any, so that it is nobody's until the program listens there, however long it takes to start.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range ports {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", firstPort+lastPort.Add(1)%ports))
+		if err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Fatal("no port is free")
+	return ""
 }
 
 func answers(url string) bool {

@@ -3,11 +3,9 @@ package mirror
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -18,12 +16,12 @@ import (
 
 // cluster is one PostgreSQL server for all tests of the package; each test gets a database of its own.
 var cluster struct {
-	once    sync.Once
-	address string // "host:port"
-	err     error
-	stop    func()
-	mu      sync.Mutex
-	n       int
+	once   sync.Once
+	socket string // the folder of the server's socket
+	err    error
+	stop   func()
+	mu     sync.Mutex
+	n      int
 }
 
 func TestMain(m *testing.M) {
@@ -40,7 +38,7 @@ func TestMain(m *testing.M) {
 // postgres gives the address of an empty database, or skips the test where PostgreSQL is not installed.
 func postgres(t testing.TB) string {
 	t.Helper()
-	cluster.once.Do(func() { cluster.address, cluster.stop, cluster.err = startPostgres() })
+	cluster.once.Do(func() { cluster.socket, cluster.stop, cluster.err = startPostgres() })
 	if cluster.err != nil {
 		if os.Getenv("CI") == "true" {
 			t.Fatalf("PostgreSQL: %v; make setup installs it", cluster.err)
@@ -52,7 +50,7 @@ func postgres(t testing.TB) string {
 	cluster.n++
 	name := fmt.Sprintf("queue%d", cluster.n)
 	ctx := context.Background()
-	conn, err := pgx.Connect(ctx, "postgres://postgres@"+cluster.address+"/postgres")
+	conn, err := pgx.Connect(ctx, "postgres://postgres@/postgres?host="+cluster.socket)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,18 +58,17 @@ func postgres(t testing.TB) string {
 	if _, err := conn.Exec(ctx, "CREATE DATABASE "+name); err != nil {
 		t.Fatal(err)
 	}
-	return "postgres://postgres@" + cluster.address + "/" + name
+	return "postgres://postgres@/" + name + "?host=" + cluster.socket
 }
 
-// startPostgres makes a cluster in a folder of its own and starts it on loopback. The server refuses to run as root, so that root lends it the
-// user that the package made.
-func startPostgres() (address string, stop func(), err error) {
+// startPostgres makes a cluster in a folder of its own and starts it on a socket there: a free port could be another's by the time that the server
+// listens. The server refuses to run as root, so that root lends it the user that the package made.
+func startPostgres() (dir string, stop func(), err error) {
 	bin, err := postgresBin()
 	if err != nil {
 		return "", nil, err
 	}
-	dir, err := os.MkdirTemp("", "ecluse-postgres-")
-	if err != nil {
+	if dir, err = os.MkdirTemp("", "ecluse-postgres-"); err != nil {
 		return "", nil, err
 	}
 	run := func(name string, args ...string) error {
@@ -91,28 +88,22 @@ func startPostgres() (address string, stop func(), err error) {
 			return "", nil, fmt.Errorf("chown: %v %s", err, out)
 		}
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", nil, err
-	}
-	port := l.Addr().(*net.TCPAddr).Port
-	l.Close()
 	if err := run("initdb", "-A", "trust", "-U", "postgres", "-N", "-D", data); err != nil {
 		return "", nil, err
 	}
-	options := fmt.Sprintf("-p %d -c listen_addresses=127.0.0.1 -k %s -c max_connections=200", port, dir)
-	if err := run("pg_ctl", "-D", data, "-o", options, "-l", filepath.Join(dir, "log"), "-w", "-t", "30", "start"); err != nil {
+	options := fmt.Sprintf("-c listen_addresses= -k %s -c max_connections=200", dir)
+	if err := run("pg_ctl", "-D", data, "-o", options, "-l", filepath.Join(dir, "log"), "-w", "-t", "120", "start"); err != nil {
 		return "", nil, err
 	}
-	return "127.0.0.1:" + strconv.Itoa(port), func() {
-		_ = run("pg_ctl", "-D", data, "-m", "immediate", "-w", "-t", "10", "stop")
+	return dir, func() {
+		_ = run("pg_ctl", "-D", data, "-m", "immediate", "-w", "-t", "60", "stop")
 		_ = os.RemoveAll(dir)
 	}, nil
 }
 
 // postgresBin finds the folder of the server's programs, which distributions keep off the PATH.
 func postgresBin() (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	dirs := []string{}
 	if out, err := exec.CommandContext(ctx, "pg_config", "--bindir").Output(); err == nil {
