@@ -56,9 +56,7 @@ func BenchmarkComesOfAge(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			plain, _ = l.Identity()
-			body, _, _ = l.Gzip()
-			return plain, body
+			return l.Body(gate.Identity), l.Body(gate.Gzip)
 		}
 		plain, _ := packed(b, 0)
 		if other, _ := packed(b, 1); len(other) >= len(plain) {

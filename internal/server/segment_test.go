@@ -50,7 +50,11 @@ func TestPackedListingFollows(t *testing.T) {
 				if (tag != tags[form]) != changed || len(tag) < 10 || packed.header.Get("ETag") != strings.TrimSuffix(tag, `"`)+`-gzip"` {
 					t.Errorf("%s, %s: tag %s after %s, packed %s", what, form, tag, tags[form], packed.header.Get("ETag"))
 				}
-				tags[form], sizes[form] = tag, len(plain.body)+2*len(packed.body)
+				other := w.get("/npm/p", "Accept", accept, "Accept-Encoding", "gzip, deflate, br, zstd")
+				if unzstd(t, other.body) != plain.body || other.header.Get("ETag") != strings.TrimSuffix(tag, `"`)+`-zstd"` {
+					t.Errorf("%s, %s: Zstandard's form is another document, %s", what, form, other.header.Get("ETag"))
+				}
+				tags[form], sizes[form] = tag, len(plain.body)+2*len(packed.body)+2*len(other.body)
 			}
 			n, cost := w.server.opts.Documents.Size()
 			least := int64(sizes["full"] + sizes["abbreviated"])
