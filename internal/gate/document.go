@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/ecluse-gate/ecluse/internal/obs"
@@ -147,7 +148,7 @@ func (g *Gate) unreachable(name string, doc registry.Document) map[int]bool {
 	example := ""
 	for i, v := range doc.Versions() {
 		if len(v.Artifacts) > 0 {
-			if _, _, ok := g.owner(v.Artifacts[0].URL); ok {
+			if g.owns(v.Artifacts[0].URL) {
 				continue
 			}
 			example = v.Artifacts[0].File
@@ -162,6 +163,11 @@ func (g *Gate) unreachable(name string, doc registry.Document) map[int]bool {
 			slog.Int("count", len(out)), slog.String("example", example))
 	}
 	return out
+}
+
+// owns reports whether owner would find an upstream.
+func (g *Gate) owns(address string) bool {
+	return slices.ContainsFunc(g.Files, func(f *upstream.Public) bool { return f.Owns(address) })
 }
 
 // owner finds the upstream that may be asked for an address.

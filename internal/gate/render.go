@@ -12,8 +12,18 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/segment"
 )
 
-// minGzip is the size below which packing a body costs more than it saves.
-const minGzip = 1 << 10
+// minPacked is the size below which packing a body costs more than it saves.
+const minPacked = 1 << 10
+
+// Encoding is a content coding of a listing (RFC 9110 section 8.4.1).
+type Encoding string
+
+// The encodings. The plain one is the zero value.
+const (
+	Identity Encoding = ""
+	Gzip     Encoding = "gzip"
+	Zstd     Encoding = "zstd"
+)
 
 // Rendered is one representation of a listing with its strong validators. It is immutable and safe for concurrent use.
 type Rendered struct {
@@ -23,28 +33,42 @@ type Rendered struct {
 	packed      *packed
 }
 
-// packed tells once, when a body has been packed for its first reader, that it costs more now.
+// packed tells, when a body has been packed for its first reader in an encoding, that it costs more now.
 type packed struct {
-	once sync.Once
-	tell func() // nil: nobody counts
+	gzip, zstd sync.Once
+	tell       func() // nil: nobody counts
 }
 
 // ContentType is the media type of the listing.
 func (r *Rendered) ContentType() string { return r.contentType }
 
-// Identity returns the plain body and its strong entity tag.
-func (r *Rendered) Identity() (body []byte, etag string) { return r.body.Plain(), `"` + r.tag + `"` }
+// Packs reports whether the body is large enough to be packed; one that is not has no encoding but Identity.
+func (r *Rendered) Packs() bool { return len(r.body.Plain()) >= minPacked }
 
-// Gzip returns the packed body and its own entity tag; ok is false when the body is too small to be packed.
-func (r *Rendered) Gzip() (body []byte, etag string, ok bool) {
-	if len(r.body.Plain()) < minGzip {
-		return nil, "", false
+// ETag is the strong entity tag of the listing in an encoding. It costs no packing.
+func (r *Rendered) ETag(e Encoding) string {
+	if e == Identity {
+		return `"` + r.tag + `"`
 	}
-	body = r.body.Gzip()
+	return `"` + r.tag + "-" + string(e) + `"`
+}
+
+// Body is the listing in an encoding, packed when it is first asked for; nobody may change it.
+func (r *Rendered) Body(e Encoding) []byte {
+	var body []byte
+	var once *sync.Once
+	switch e {
+	case Gzip:
+		body, once = r.body.Gzip(), &r.packed.gzip
+	case Zstd:
+		body, once = r.body.Zstd(), &r.packed.zstd
+	default:
+		return r.body.Plain()
+	}
 	if r.packed.tell != nil {
-		r.packed.once.Do(r.packed.tell)
+		once.Do(r.packed.tell)
 	}
-	return body, `"` + r.tag + `-gzip"`, true
+	return body
 }
 
 // marked is the same representation under tags of its own.

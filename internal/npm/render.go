@@ -112,10 +112,12 @@ func (w *view) value(s *listing.Splicer, kind topKind) {
 	list := s.List()
 	switch kind {
 	case topVersions:
-		runs := cutter{s: s}
+		var runs listing.Runs
 		for _, p := range w.picks {
 			d := w.parts[p.part]
-			runs.at(p.part, d.offset(p.i))
+			if runs.Begins(p.part, d.offset(p.i)) {
+				s.Cut()
+			}
 			list.Item()
 			d.copyVersion(s, d.entries[p.i].member, int(p.i), w.links)
 		}
@@ -146,11 +148,13 @@ func (w *view) times(s *listing.Splicer, list *listing.List) {
 		s.Add(`"modified":`)
 		s.Add(w.changed.raw)
 	}
-	runs := cutter{s: s}
+	var runs listing.Runs
 	for _, p := range w.picks {
 		d := w.parts[p.part]
 		if e := &d.entries[p.i]; !e.published.Empty() {
-			runs.at(p.part, uint32(p.i)*timeBytes)
+			if runs.Begins(p.part, uint32(p.i)*timeBytes) {
+				s.Cut()
+			}
 			list.Item()
 			s.Add(e.published.Of(d.text))
 		}
@@ -158,31 +162,12 @@ func (w *view) times(s *listing.Splicer, list *listing.List) {
 	s.Cut()
 }
 
-// runBytes is about how many bytes of a document one run of its versions spans: some 64 small ones. A version that comes of age changes one
-// run; shorter runs pack worse.
-const runBytes = 64 << 10
-
 // timeBytes is about what a member of "time" takes.
 const timeBytes = 64
 
 // offset is where version i begins, counted from the first, so that what grows before them moves no cut.
 func (d *document) offset(i int32) uint32 {
 	return d.entries[i].member.Start - d.entries[0].member.Start
-}
-
-// cutter cuts where a version begins the next stretch of its document. Which versions are served decides nothing.
-type cutter struct {
-	s       *listing.Splicer
-	part    int32
-	stretch uint32
-	later   bool
-}
-
-func (c *cutter) at(part int32, offset uint32) {
-	if stretch := offset / runBytes; !c.later || part != c.part || stretch != c.stretch {
-		c.s.Cut()
-		c.part, c.stretch, c.later = part, stretch, true
-	}
 }
 
 // abbreviated adds the abbreviated form.
@@ -202,10 +187,12 @@ func (w *view) abbreviated(s *listing.Splicer) {
 	}
 	s.Add(`,"versions":{`)
 	list := s.List()
-	runs := cutter{s: s}
+	var runs listing.Runs
 	for _, p := range w.picks {
 		d := w.parts[p.part]
-		runs.at(p.part, d.offset(p.i))
+		if runs.Begins(p.part, d.offset(p.i)) {
+			s.Cut()
+		}
 		list.Item()
 		d.abbreviate(s, int(p.i), w.links)
 	}

@@ -24,16 +24,19 @@ func keepOld(doc registry.Document) registry.Part {
 }
 
 func BenchmarkScan(b *testing.B) {
-	for form, src := range bigPage(2_000) {
-		b.Run("from_"+form, func(b *testing.B) {
-			b.SetBytes(int64(len(src.Body)))
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := Scan(pkg("x"), src); err != nil {
-					b.Fatal(err)
+	for links, filesURL := range map[string]string{"https": "https://files.example", "port": "http://127.0.0.1:9", "relative": "../.."} {
+		asJSON, asHTML := fakepypi.Generate("x", 2_000, 1, filesURL)
+		for form, src := range map[string]registry.Source{FormJSON: jsonSource(string(asJSON)), FormHTML: htmlSource(string(asHTML))} {
+			b.Run("from_"+form+"_"+links, func(b *testing.B) {
+				b.SetBytes(int64(len(src.Body)))
+				b.ReportAllocs()
+				for b.Loop() {
+					if _, err := Scan(pkg("x"), src); err != nil {
+						b.Fatal(err)
+					}
 				}
-			}
-		})
+			})
+		}
 	}
 }
 

@@ -127,7 +127,7 @@ func (s *scan) field(r *rawFile, f field) {
 		r.file, _ = s.Text()
 	case fieldURL:
 		if address, ok := s.Text(); ok {
-			r.address = naming.Absolute(s.base, address)
+			r.address = s.links.Absolute(address)
 		}
 		s.doc.patches = append(s.doc.patches, patch{span: s.Since(start)})
 	case fieldHashes:
@@ -188,7 +188,8 @@ func (s *scan) provenance(r *rawFile) {
 	}
 	start := uint32(s.Pos())
 	address, _ := s.Text()
-	if span := s.Since(start); naming.Absolute(nil, address) == address {
+	var outside naming.Links
+	if span := s.Since(start); outside.Absolute(address) == address {
 		r.provenance = span
 	} else {
 		s.doc.patches = append(s.doc.patches, patch{span, "null"})

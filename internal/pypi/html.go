@@ -8,15 +8,15 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/listing"
 )
 
-// html writes the page of PEP 503 from the facts. Every attribute has a quoted, escaped value (C66, C67).
-func (w *view) html() []byte {
+// html writes the page of PEP 503 from the facts, and tells where its runs end. Every attribute has a quoted, escaped value (C66, C67).
+func (w *view) html() (out []byte, cuts []int) {
 	size := 512
 	for _, p := range w.picks {
 		d := w.parts[p.part]
 		e := &d.entries[p.i]
 		size += len(w.link) + 2*len(d.file(int(p.i))) + e.requires.Len() + e.yanked.Len() + 2*e.core.Len() + e.provenance.Len() + 256
 	}
-	out := make([]byte, 0, size)
+	out = make([]byte, 0, size)
 	out = append(out, "<!DOCTYPE html>\n<html>\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"pypi:repository-version\" content=\""...)
 	out = append(out, w.apiVersion()...)
 	out = append(out, "\">\n"...)
@@ -27,10 +27,16 @@ func (w *view) html() []byte {
 	out = metaTags(out, "pypi:alternate-locations", d.located...)
 	out = append(out, "<title>Links for "+w.name+"</title>\n</head>\n<body>\n<h1>Links for "+w.name+"</h1>\n"...)
 	link := html.EscapeString(w.link)
+	var runs listing.Runs
 	for _, p := range w.picks {
-		out = w.parts[p.part].anchor(out, link, int(p.i))
+		d := w.parts[p.part]
+		if runs.Begins(p.part, d.offset(p.i)) {
+			cuts = append(cuts, len(out))
+		}
+		out = d.anchor(out, link, int(p.i))
 	}
-	return append(out, "</body>\n</html>\n"...)
+	cuts = append(cuts, len(out))
+	return append(out, "</body>\n</html>\n"...), cuts
 }
 
 // metaTags writes a meta element for each value that is not empty.

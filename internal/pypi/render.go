@@ -30,9 +30,11 @@ func Render(v registry.View) (registry.Rendering, error) {
 	r := registry.Rendering{Versions: len(w.picks), Divergent: w.divergent}
 	switch v.Form {
 	case FormJSON:
-		r.ContentType, r.Body = typeJSON, listing.Assemble(w.json)
+		r.ContentType = typeJSON
+		r.Body, r.Cuts = listing.AssembleRuns(w.json)
 	case FormHTML:
-		r.ContentType, r.Body = offers[anyOffer].contentType, w.html()
+		r.ContentType = offers[anyOffer].contentType
+		r.Body, r.Cuts = w.html()
 	default:
 		return registry.Rendering{}, fmt.Errorf("a project page has no form %q", v.Form)
 	}
@@ -181,10 +183,16 @@ func (w *view) value(s *listing.Splicer, kind topKind) {
 	case topFiles:
 		s.Add("[")
 		list := s.List()
+		var runs listing.Runs
 		for _, p := range w.picks {
+			d := w.parts[p.part]
+			if runs.Begins(p.part, d.offset(p.i)) {
+				s.Cut()
+			}
 			list.Item()
-			w.file(s, w.parts[p.part], int(p.i))
+			w.file(s, d, int(p.i))
 		}
+		s.Cut()
 		s.Add("]")
 	default: // the others are copied
 	}
@@ -206,6 +214,11 @@ func (w *view) meta(s *listing.Splicer) {
 		return
 	}
 	s.Add("}")
+}
+
+// offset is where file i begins, counted from the first, so that what grows before them moves no cut.
+func (d *document) offset(i int32) uint32 {
+	return d.entries[i].object.Start - d.entries[0].object.Start
 }
 
 // file adds a file's object.

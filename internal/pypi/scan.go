@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"mime"
-	"net/url"
 	"strconv"
 	"strings"
 
@@ -43,7 +42,7 @@ func Scan(pkg registry.Package, src registry.Source) (registry.Document, error) 
 			return nil, refusal(pkg, err)
 		}
 	}
-	s := scan{Scanner: listing.NewScanner(body), base: src.URL, doc: doc}
+	s := scan{Scanner: listing.NewScanner(body), links: naming.NewLinks(src.URL), doc: doc}
 	s.doc.text = s.Doc()
 	s.document()
 	if err := s.End(); err != nil {
@@ -85,8 +84,8 @@ func refuse(what string, err error) error {
 // scan is the state of one pass.
 type scan struct {
 	*listing.Scanner
-	base *url.URL // what relative links are read against; nil for none
-	doc  *document
+	links *naming.Links
+	doc   *document
 
 	raw        []rawFile
 	sums       sums

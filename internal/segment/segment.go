@@ -1,5 +1,6 @@
 // Package segment keeps a body in runs, so that a body that differs from an earlier one in a few runs costs little more than those.
-// Each run has its checksums and, once somebody asked, its compressed form; one gzip member is put together from them.
+// Each run has its checksums and, once somebody asked, its compressed forms; one gzip member or a row of Zstandard frames is put together
+// from them.
 //
 // The package knows nothing of what a body says. Its caller says where runs begin; a run is taken over from an earlier body only when
 // its bytes are equal, so a cut at a strange place can cost time but never correctness.
@@ -8,13 +9,10 @@ package segment
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/binary"
 	"hash/crc32"
 	"sync"
 	"sync/atomic"
 	"unsafe"
-
-	"github.com/klauspost/compress/flate"
 )
 
 // Small is the size in bytes up to which a body is one run: to compress it anew takes about a millisecond, and the parts of a small body
@@ -27,9 +25,7 @@ type Body struct {
 	runs  []placed
 	sum   [sha256.Size]byte
 
-	once   sync.Once
-	packed []byte
-	size   atomic.Int64 // of packed
+	gzip, zstd form
 }
 
 // placed is a run and where in its body it ends.
@@ -44,9 +40,8 @@ type run struct {
 	shift uint32 // see shift
 	sum   [sha256.Size]byte
 
-	once   sync.Once
-	packed []byte       // raw DEFLATE (RFC 1951), ending at a byte's end and without a last block
-	size   atomic.Int64 // of packed
+	deflate form // raw DEFLATE (RFC 1951), ending at a byte's end and without a last block
+	zstd    form // a frame (RFC 8878)
 }
 
 // key finds runs that may be the same.
@@ -136,75 +131,32 @@ func (b *Body) Plain() []byte { return b.plain }
 func (b *Body) Sum() [sha256.Size]byte { return b.sum }
 
 // Gzip is the body as one member of gzip (RFC 1952), made when it is first asked for; nobody may change it.
-func (b *Body) Gzip() []byte {
-	b.once.Do(b.pack)
-	return b.packed
-}
+func (b *Body) Gzip() []byte { return b.gzip.get(b.member) }
+
+// Zstd is the body as Zstandard (RFC 8878): one frame for each run, made when it is first asked for; nobody may change it. No frame needs a
+// window of more than [Window] to be read.
+func (b *Body) Zstd() []byte { return b.zstd.get(b.frames) }
 
 // Cost is the number of bytes of memory that the body takes now, runs that it shares with others included.
 func (b *Body) Cost() int64 {
-	n := int64(unsafe.Sizeof(*b)) + int64(len(b.plain)) + b.size.Load()
+	n := int64(unsafe.Sizeof(*b)) + int64(len(b.plain)) + b.gzip.size.Load() + b.zstd.size.Load()
 	for _, r := range b.runs {
-		n += int64(unsafe.Sizeof(r)) + int64(unsafe.Sizeof(*r.run)) + r.size.Load()
+		n += int64(unsafe.Sizeof(r)) + int64(unsafe.Sizeof(*r.run)) + r.deflate.size.Load() + r.zstd.size.Load()
 	}
 	return n
 }
 
-// head is a gzip header without a name or a time, for a fast compressor on an unknown system; tail is the last block, which is empty.
-const (
-	head = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x04\xff"
-	tail = "\x03\x00"
-)
-
-// pack puts the member together. The checksum of the whole is combined from those of the runs.
-func (b *Body) pack() {
-	start, length := 0, len(head)+len(tail)+8
-	for _, r := range b.runs {
-		r.compress(b.plain[start:r.end])
-		start = r.end
-		length += len(r.packed)
-	}
-	out := append(make([]byte, 0, length), head...)
-	var crc uint32
-	for _, r := range b.runs {
-		out = append(out, r.packed...)
-		crc = multiply(r.shift, crc) ^ r.key.crc
-	}
-	out = append(out, tail...)
-	out = binary.LittleEndian.AppendUint32(out, crc)
-	out = binary.LittleEndian.AppendUint32(out, uint32(len(b.plain))) //nolint:gosec // RFC 1952: the size modulo 2^32
-	b.packed = out
-	b.size.Store(int64(len(out)))
+// form is a packed form, made when it is first asked for.
+type form struct {
+	once  sync.Once
+	bytes []byte
+	size  atomic.Int64 // for those who only count
 }
 
-// compress makes the packed form of a run, whose bytes are plain, unless it is there.
-func (r *run) compress(plain []byte) {
-	r.once.Do(func() {
-		r.packed = compress(plain)
-		r.size.Store(int64(len(r.packed)))
+func (f *form) get(pack func() []byte) []byte {
+	f.once.Do(func() {
+		f.bytes = pack()
+		f.size.Store(int64(len(f.bytes)))
 	})
-}
-
-// compressor is a writer with its output. It takes most of a megabyte, which is why it is used again.
-type compressor struct {
-	buf bytes.Buffer
-	w   *flate.Writer
-}
-
-// compressors holds nothing that one user leaves to the next but memory.
-var compressors = sync.Pool{New: func() any {
-	c := &compressor{}
-	c.w, _ = flate.NewWriter(&c.buf, flate.BestSpeed) // the level is a constant that the library knows
-	return c
-}}
-
-// compress starts with an empty dictionary and ends with a sync flush, so that the result may stand behind any other.
-func compress(plain []byte) []byte {
-	c, _ := compressors.Get().(*compressor) // nothing else is put there
-	defer compressors.Put(c)
-	c.buf.Reset()
-	c.w.Reset(&c.buf)
-	_, _ = c.w.Write(plain) // a bytes.Buffer does not fail
-	_ = c.w.Flush()
-	return bytes.Clone(c.buf.Bytes())
+	return f.bytes
 }

@@ -4,27 +4,45 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"github.com/ecluse-gate/ecluse/internal/gate"
 )
 
-// acceptsGzip reports whether a client takes gzip (RFC 9110 section 12.5.3): named, or covered by "*", with a quality above zero.
-func acceptsGzip(h http.Header) bool {
-	best, star := -1.0, -1.0
+// encodingFor is the encoding that a client likes best of those that a listing has (RFC 9110 section 12.5.3). Where it likes two equally,
+// the smaller wins: Zstandard, then gzip, then none. Zstandard is for clients that name it; "*" may come from one that only wants to say
+// that it does not care. One that refuses everything, plain bodies too, gets the plain one.
+func encodingFor(h http.Header) gate.Encoding {
+	const unsaid = -1
+	zstd, gzip, plain, star := float64(unsaid), float64(unsaid), float64(unsaid), float64(unsaid)
 	for _, line := range h.Values("Accept-Encoding") {
 		for part := range strings.SplitSeq(line, ",") {
 			name, params, _ := strings.Cut(part, ";")
 			q := quality(params)
 			switch strings.ToLower(strings.TrimSpace(name)) {
+			case "zstd":
+				zstd = max(zstd, q)
 			case "gzip", "x-gzip":
-				best = max(best, q)
+				gzip = max(gzip, q)
+			case "identity":
+				plain = max(plain, q)
 			case "*":
 				star = max(star, q)
 			}
 		}
 	}
-	if best < 0 {
-		best = star
+	if gzip == unsaid {
+		gzip = star
 	}
-	return best > 0
+	if plain == unsaid {
+		plain = star
+	}
+	switch {
+	case zstd > 0 && zstd >= gzip && zstd >= plain:
+		return gate.Zstd
+	case gzip > 0 && gzip >= plain:
+		return gate.Gzip
+	}
+	return gate.Identity
 }
 
 func quality(params string) float64 {

@@ -1,12 +1,14 @@
 package server
 
 import (
+	"bytes"
 	"compress/gzip"
 	"io"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/ecluse-gate/ecluse/internal/fake/fakepypi"
 	"github.com/ecluse-gate/ecluse/internal/fake/packument"
 )
 
@@ -50,7 +52,11 @@ func TestPackedListingFollows(t *testing.T) {
 				if (tag != tags[form]) != changed || len(tag) < 10 || packed.header.Get("ETag") != strings.TrimSuffix(tag, `"`)+`-gzip"` {
 					t.Errorf("%s, %s: tag %s after %s, packed %s", what, form, tag, tags[form], packed.header.Get("ETag"))
 				}
-				tags[form], sizes[form] = tag, len(plain.body)+2*len(packed.body)
+				other := w.get("/npm/p", "Accept", accept, "Accept-Encoding", "gzip, deflate, br, zstd")
+				if unzstd(t, other.body) != plain.body || other.header.Get("ETag") != strings.TrimSuffix(tag, `"`)+`-zstd"` {
+					t.Errorf("%s, %s: Zstandard's form is another document, %s", what, form, other.header.Get("ETag"))
+				}
+				tags[form], sizes[form] = tag, len(plain.body)+2*len(packed.body)+2*len(other.body)
 			}
 			n, cost := w.server.opts.Documents.Size()
 			least := int64(sizes["full"] + sizes["abbreviated"])
@@ -74,5 +80,44 @@ func TestPackedListingFollows(t *testing.T) {
 		w.public.SetDocument("p", packument.Generate("p", versions+1, 1, young))
 		time.Sleep(61 * time.Minute)
 		look("another document", 301, true)
+	})
+}
+
+// The same for both forms of a large page: releases come of age day by day, and every encoding is the page that is served plain.
+func TestPackedPageFollows(t *testing.T) {
+	const releases, each = 30, 20
+	inWorld(t, "cache: {ttl: 1000h, diskBytes: 0}", func(w *world) {
+		page, _ := fakepypi.Generate("p", releases*each, 1, "http://"+filesHost)
+		w.pypi.SetPage("p", pypiJSON, bytes.ReplaceAll(page, []byte("2015-03-"), []byte("1999-12-"))) // one release on each day at ten
+		tags := map[string]bool{}
+		look := func(want int) {
+			t.Helper()
+			for _, form := range []string{pypiJSON, "text/html"} {
+				plain := w.get("/pypi/simple/p/", "Accept", form)
+				w.want(plain, 200, -1)
+				if got := strings.Count(plain.body, `"filename":`) + strings.Count(plain.body, "</a>"); got != want*each {
+					t.Errorf("%s: %d files, want %d releases", form, got, want)
+				}
+				gzip := w.get("/pypi/simple/p/", "Accept", form, "Accept-Encoding", "gzip")
+				zstd := w.get("/pypi/simple/p/", "Accept", form, "Accept-Encoding", "zstd")
+				if gunzip(t, gzip.body) != plain.body || unzstd(t, zstd.body) != plain.body {
+					t.Errorf("%s, %d releases: a packed form is another page", form, want)
+				}
+				for _, a := range []answer{plain, gzip, zstd} {
+					if tag := a.header.Get("ETag"); tags[tag] || len(tag) < 10 {
+						t.Errorf("%s, %d releases: the tag %s again", form, want, tag)
+					} else {
+						tags[tag] = true
+					}
+				}
+			}
+		}
+		look(24)
+		time.Sleep(11 * time.Hour)
+		look(25)
+		time.Sleep(24 * time.Hour)
+		look(26)
+		time.Sleep(96 * time.Hour)
+		look(30)
 	})
 }

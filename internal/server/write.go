@@ -16,13 +16,11 @@ const slowClient = 2 * time.Minute
 // writeListing sends a listing in the encoding that the client takes, or 304 when it has just that representation.
 func writeListing(w http.ResponseWriter, r *http.Request, l *gate.Listing) {
 	h := w.Header()
-	body, etag := l.Identity()
-	if acceptsGzip(r.Header) {
-		if packed, tag, ok := l.Gzip(); ok {
-			body, etag = packed, tag
-			h.Set("Content-Encoding", "gzip")
-		}
+	encoding := gate.Identity
+	if l.Packs() {
+		encoding = encodingFor(r.Header)
 	}
+	etag := l.ETag(encoding)
 	h.Set("Etag", etag)
 	h.Set("Vary", "Accept, Accept-Encoding")
 	switch l.Degraded {
@@ -38,10 +36,13 @@ func writeListing(w http.ResponseWriter, r *http.Request, l *gate.Listing) {
 		h.Set("Cache-Control", "no-store")
 		h.Set("Cache-Status", "ecluse; fwd=miss; detail=degraded")
 	}
-	if matches(r.Header, etag) {
-		h.Del("Content-Encoding")
+	if matches(r.Header, etag) { // before anything is packed for it
 		w.WriteHeader(http.StatusNotModified)
 		return
+	}
+	body := l.Body(encoding)
+	if encoding != gate.Identity {
+		h.Set("Content-Encoding", string(encoding))
 	}
 	h.Set("Content-Type", l.ContentType())
 	h.Set("Content-Length", strconv.Itoa(len(body)))

@@ -18,6 +18,7 @@ type Public struct {
 	base      *url.URL
 	authority cooldown.Authority
 	spelling  Spelling
+	root      string // what plain addresses of this upstream begin with; empty for nothing
 }
 
 // Spelling is how an upstream wants an encoded slash in a path (C28).
@@ -43,7 +44,12 @@ func (c *Client) Public(base *url.URL, spelling Spelling) (*Public, error) {
 		return nil, err
 	}
 	c.guard.trust(a)
-	return &Public{client: c, base: base, authority: a, spelling: spelling}, nil
+	p := &Public{client: c, base: base, authority: a, spelling: spelling}
+	root := base.Scheme + "://" + base.Host + "/"
+	if _, ok := p.Owned(root); ok {
+		p.root = root
+	}
+	return p, nil
 }
 
 // Authority is the destination whose cooldown counts.
@@ -95,6 +101,25 @@ func (p *Public) Owned(address string) (*url.URL, bool) {
 	}
 	a, err := cooldown.AuthorityOf(u)
 	return u, err == nil && a == p.authority
+}
+
+// Owns reports whether Owned would read the address. Most addresses are told by how they begin, which matters for listings of thousands.
+func (p *Public) Owns(address string) bool {
+	if path, ok := strings.CutPrefix(address, p.root); ok && p.root != "" && plain(path) {
+		return true
+	}
+	_, ok := p.Owned(address)
+	return ok
+}
+
+// plain reports whether a path has no character that means anything to a reader of addresses, or that one refuses.
+func plain(path string) bool {
+	for i := range len(path) {
+		if c := path[i]; c <= ' ' || c >= 0x7f || c == '%' || c == '?' || c == '#' {
+			return false
+		}
+	}
+	return true
 }
 
 // Response is an upstream's answer at its headers; the caller closes Body.

@@ -1,6 +1,7 @@
 package naming
 
 import (
+	"cmp"
 	"net/url"
 	"strings"
 )
@@ -8,12 +9,35 @@ import (
 // maxAddress bounds the address of a file.
 const maxAddress = 8_192
 
-// Absolute reads an address against a base, which may be nil, and returns it absolute and without fragment and credential; empty when there
-// is no address that could be asked.
-func Absolute(base *url.URL, address string) string {
+// Links reads the links of a document. It remembers where the last one led from, because those of a document mostly lead the same way; it
+// is not safe for concurrent use. The zero value reads absolute links alone.
+type Links struct {
+	base *url.URL
+	way  string // the beginning of a relative link: "/", or any number of "../"
+	lead string // where that leads to, ending with a slash; empty for nowhere
+}
+
+// NewLinks reads links against a base, which may be nil.
+func NewLinks(base *url.URL) *Links { return &Links{base: base} }
+
+// Absolute reads a link and returns it absolute and without fragment and credential; empty when there is no address that could be asked.
+func (l *Links) Absolute(address string) string {
 	if plainAddress(address) {
 		return address
 	}
+	if way, rest, ok := cutWay(address); ok && l.base != nil {
+		if l.way != way || l.lead == "" {
+			l.way, l.lead = way, absolute(l.base, cmp.Or(way, "./"))
+		}
+		if l.lead != "" && len(l.lead)+len(rest) <= maxAddress {
+			return l.lead + rest
+		}
+	}
+	return absolute(l.base, address)
+}
+
+// absolute is Absolute without shortcuts.
+func absolute(base *url.URL, address string) string {
 	if len(address) > maxAddress {
 		return ""
 	}
@@ -35,15 +59,46 @@ func Absolute(base *url.URL, address string) string {
 	return out
 }
 
-// plainAddress recognises the addresses of most files, which need no work: absolute, of plain characters, without port, query and dots as
+// plainAddress recognises the addresses of most files, which need no work: absolute, of plain characters, without query and dots as
 // segments.
 func plainAddress(s string) bool {
 	rest, ok := strings.CutPrefix(s, "https://")
-	if !ok || rest == "" || rest[0] == '/' || len(s) > maxAddress || strings.Contains(rest, "/.") {
+	if !ok {
+		rest, ok = strings.CutPrefix(s, "http://")
+	}
+	if !ok || len(s) > maxAddress {
 		return false
 	}
-	for i := range len(rest) {
-		if !addressBytes[rest[i]] {
+	host, path, _ := strings.Cut(rest, "/")
+	if name, port, ok := strings.Cut(host, ":"); ok && port != "" && strings.Trim(port, "0123456789") == "" {
+		host = name
+	}
+	return host != "" && plainBytes(host) && path != "" && plainPath(path)
+}
+
+// cutWay takes the way from the base off a relative link, when what remains is a plain path that leads no way back.
+func cutWay(s string) (way, rest string, ok bool) {
+	if len(s) > maxAddress {
+		return "", "", false
+	}
+	rest = strings.TrimPrefix(s, "/")
+	if len(rest) == len(s) {
+		for strings.HasPrefix(rest, "../") {
+			rest = rest[len("../"):]
+		}
+	}
+	return s[:len(s)-len(rest)], rest, rest != "" && plainPath(rest)
+}
+
+// plainPath reports whether a path, without the slash that it begins with, is of plain characters and has no segment that is empty or
+// begins with a dot.
+func plainPath(path string) bool {
+	return path[0] != '/' && path[0] != '.' && !strings.Contains(path, "/.") && !strings.Contains(path, "//") && plainBytes(path)
+}
+
+func plainBytes(s string) bool {
+	for i := range len(s) {
+		if !addressBytes[s[i]] {
 			return false
 		}
 	}

@@ -121,6 +121,7 @@ func TestAbsolute(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	onTheWay := NewLinks(base) // remembers what others led to
 	for address, want := range map[string]string{
 		"https://files.pythonhosted.org/packages/ab/cd/x-1.0.tar.gz":   "https://files.pythonhosted.org/packages/ab/cd/x-1.0.tar.gz",
 		"../../packages/ab/x-1.0.tar.gz":                               "https://pypi.org/packages/ab/x-1.0.tar.gz",
@@ -145,27 +146,36 @@ func TestAbsolute(t *testing.T) {
 		"https://" + strings.Repeat("a", maxAddress) + ".example/x.gz": "",
 		"https://h.example/?" + strings.Repeat("a", maxAddress):        "",
 	} {
-		if got := Absolute(base, address); got != want {
-			t.Errorf("Absolute(%.80q) = %q, want %q", address, got, want)
+		for _, links := range []*Links{NewLinks(base), onTheWay} {
+			if got := links.Absolute(address); got != want {
+				t.Errorf("Absolute(%.80q) = %q, want %q", address, got, want)
+			}
 		}
 	}
-	if got := Absolute(nil, "x-1.0.tar.gz"); got != "" {
+	if got := NewLinks(nil).Absolute("x-1.0.tar.gz"); got != "" {
 		t.Errorf("relative to nothing: %q", got)
 	}
 }
 
-// What is recognised without work is what the work would give.
-func FuzzPlainAddress(f *testing.F) {
-	f.Add("https://files.pythonhosted.org/packages/ab/x-1.0.tar.gz")
-	f.Add("https://h//a/.b")
-	f.Add("https://-/..")
-	f.Fuzz(func(t *testing.T, s string) {
-		if !plainAddress(s) {
-			return
+// What is recognised without work is what the work would give, whatever the page's address and whatever was read before.
+func FuzzAbsolute(f *testing.F) {
+	for _, base := range []string{"https://pypi.org/simple/x/", "http://u:p@h:80/a%2Fb/c?q#f", "https://h", "//h/", "/x", "mailto:x", "https://H/*"} {
+		f.Add(base, "../../packages/ab/x-1.0.tar.gz", "../../../../x.whl")
+		f.Add(base, "https://files.pythonhosted.org/packages/ab/x-1.0.tar.gz", "http://127.0.0.1:8080/x//y")
+		f.Add(base, "/x-1.0.tar.gz", "..//x/../y")
+		f.Add(base, "x-1.0.tar.gz", "https://h:/x")
+		f.Add(base, "http://h:99999/x", "https://-/..")
+	}
+	f.Fuzz(func(t *testing.T, base, first, second string) {
+		u, err := url.Parse(base)
+		if err != nil {
+			u = nil
 		}
-		u, err := url.Parse(s)
-		if err != nil || u.String() != s || u.Host == "" || u.User != nil {
-			t.Fatalf("%q is no plain address: %v", s, err)
+		links := NewLinks(u)
+		for _, address := range []string{first, second, first} {
+			if got, want := links.Absolute(address), absolute(u, address); got != want {
+				t.Fatalf("%q against %q: %q, want %q", address, base, got, want)
+			}
 		}
 	})
 }

@@ -45,6 +45,7 @@ func lastSegment(href string) string {
 
 // json writes the page. Version 1.0 is all that can be promised of it, but another major version is handed on, to be refused.
 func (p *page) json(name string) []byte {
+	p.links = naming.NewLinks(p.base)
 	w := writer{out: make([]byte, 0, 512+512*len(p.anchors))}
 	version := "1.0"
 	if p.version != "" && !strings.HasPrefix(p.version, "1.") {
@@ -93,7 +94,7 @@ func (p *page) resolve(href string) (address, file, fragment string) {
 		href = strings.NewReplacer("\n", "", "\r", "", "\t", "").Replace(href)
 	}
 	href, fragment, _ = strings.Cut(href, "#")
-	address = naming.Absolute(p.base, href)
+	address = p.links.Absolute(href)
 	if file = lastSegment(address); strings.Contains(file, "%") {
 		var err error
 		if file, err = url.PathUnescape(file); err != nil {
@@ -127,7 +128,7 @@ func (p *page) file(w *writer, a *anchor, address, file, fragment string) {
 		w.raw(`,"gpg-sig":` + given)
 	}
 	if a.provenance.text != "" {
-		w.optional("provenance", naming.Absolute(p.base, strings.TrimSpace(a.provenance.text)))
+		w.optional("provenance", p.links.Absolute(strings.TrimSpace(a.provenance.text)))
 	}
 	w.optional("yanked", a.yanked.text)
 	if a.yanked.there && a.yanked.text == "" {

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/ecluse-gate/ecluse/internal/listing"
+	"github.com/ecluse-gate/ecluse/internal/pypi/naming"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
@@ -25,10 +26,11 @@ const maxAnchors = 200_000
 
 // page is a project's page, read.
 type page struct {
-	base            *url.URL // what links are read against; nil when nothing is known of it
-	based           bool     // base is that of a base element
-	version         string   // the version of the protocol that it names
-	titled          bool     // a heading says what it is
+	base            *url.URL      // what links are read against; nil when nothing is known of it
+	links           *naming.Links // against base, once it is known
+	based           bool          // base is that of a base element
+	version         string        // the version of the protocol that it names
+	titled          bool          // a heading says what it is
 	status, reason  string
 	serial          int64
 	anchors         []anchor
