@@ -92,7 +92,7 @@ func (g *Gate) oneVersion(ctx context.Context, r ListingRequest, selector string
 	if err != nil {
 		return nil, err
 	}
-	parts, err := g.parts(time.Now(), g.policy.Load(), r.Name, res)
+	parts, _, err := g.parts(time.Now(), g.policy.Load(), r.Name, res)
 	if err != nil {
 		return nil, err
 	}

@@ -154,15 +154,20 @@ func (r *renderings) recount(key formKey, rendered *Rendered) int64 {
 
 // renderPublic renders a public document alone, which is the same for every caller and is therefore kept with it.
 func (g *Gate) renderPublic(r ListingRequest, e *entry) (*Rendered, error) {
-	now, set, key := time.Now(), g.policy.Load(), formKey{r.Form, r.Base}
-	rs := e.renderings
+	now, set := time.Now(), g.policy.Load()
+	return g.renderKept(now, set, r, e, func() admission { return g.admit(now, set, r.Name, e) })
+}
+
+// renderKept gives the rendering that is kept of a public document, or keeps one of what admit admits.
+func (g *Gate) renderKept(now time.Time, set *policy.Set, r ListingRequest, e *entry, admit func() admission) (*Rendered, error) {
+	key, rs := formKey{r.Form, r.Base}, e.renderings
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	last := rs.forms[key]
 	if last.policy == set && (last.until.IsZero() || now.Before(last.until)) {
 		return last.rendered, nil
 	}
-	a := g.admit(now, set, r.Name, e)
+	a := admit()
 	if a.count == 0 {
 		return nil, g.deniedListing(now, set, r.Name, e)
 	}
@@ -183,9 +188,11 @@ func (g *Gate) renderPublic(r ListingRequest, e *entry) (*Rendered, error) {
 	return rendered, nil
 }
 
-// renderMerged renders private and admitted public versions together; private ones win. It is never kept.
+// renderMerged renders private and admitted public versions together; private ones win. It is kept for nobody. What it shares with the
+// rendering of the public document alone, which is kept, is taken over from there, and packed for both; nothing else leads from here to there.
 func (g *Gate) renderMerged(r ListingRequest, res resolved) (*Rendered, error) {
-	parts, err := g.parts(time.Now(), g.policy.Load(), r.Name, res)
+	now, set := time.Now(), g.policy.Load()
+	parts, a, err := g.parts(now, set, r.Name, res)
 	if err != nil {
 		return nil, err
 	}
@@ -198,13 +205,21 @@ func (g *Gate) renderMerged(r ListingRequest, res resolved) (*Rendered, error) {
 		g.Logger.Warn("the private and the public registry hold different files under the same version; the private one is served",
 			obs.Ecosystem(g.Ecosystem.Name), obs.Package(r.Name), slog.Int("versions", out.Divergent))
 	}
-	return newRendered(out, nil), nil
+	if a.count == 0 || len(out.Body) <= segment.Small {
+		return newRendered(out, nil), nil
+	}
+	public, err := g.renderKept(now, set, r, res.public, func() admission { return a })
+	if err != nil {
+		return nil, err
+	}
+	rendered := newRendered(out, public.body)
+	rendered.packed.tell = public.packed.tell
+	return rendered, nil
 }
 
 // parts are the documents of a listing with what may be served of each: every private version, and the public ones that the rules
 // admit. Nothing to serve at all is an error that says why.
-func (g *Gate) parts(now time.Time, set *policy.Set, name string, res resolved) ([]registry.Part, error) {
-	var parts []registry.Part
+func (g *Gate) parts(now time.Time, set *policy.Set, name string, res resolved) (parts []registry.Part, a admission, err error) {
 	count := 0
 	if res.private != nil {
 		keep, n := g.trusted(res.private)
@@ -212,21 +227,21 @@ func (g *Gate) parts(now time.Time, set *policy.Set, name string, res resolved) 
 		count = n
 	}
 	if res.public != nil {
-		a := g.admit(now, set, name, res.public)
+		a = g.admit(now, set, name, res.public)
 		parts = append(parts, registry.Part{Document: res.public.doc, Keep: a.keep})
 		count += a.count
 	}
 	switch {
 	case count > 0:
-		return parts, nil
+		return parts, a, nil
 	case res.public != nil:
-		return nil, g.deniedListing(now, set, name, res.public)
+		return nil, a, g.deniedListing(now, set, name, res.public)
 	case len(res.private.Versions()) > 0:
-		return nil, &Denied{What: name, Verdict: floorVerdict(g.MinTrusted)}
+		return nil, a, &Denied{What: name, Verdict: floorVerdict(g.MinTrusted)}
 	case res.private.Dropped() > 0:
-		return nil, &BadUpstream{Reason: "the private registry's document holds no usable version"}
+		return nil, a, &BadUpstream{Reason: "the private registry's document holds no usable version"}
 	}
-	return nil, &NotFound{What: "any version of " + name}
+	return nil, a, &NotFound{What: "any version of " + name}
 }
 
 // trusted is which private versions may be served: all that meet the floor.

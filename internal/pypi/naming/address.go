@@ -91,9 +91,17 @@ func cutWay(s string) (way, rest string, ok bool) {
 }
 
 // plainPath reports whether a path, without the slash that it begins with, is of plain characters and has no segment that is empty or
-// begins with a dot.
+// begins with a dot. The last segment may be empty.
 func plainPath(path string) bool {
-	return path[0] != '/' && path[0] != '.' && !strings.Contains(path, "/.") && !strings.Contains(path, "//") && plainBytes(path)
+	before := byte('/')
+	for i := range len(path) {
+		c := path[i]
+		if !addressBytes[c] || before == '/' && (c == '/' || c == '.') {
+			return false
+		}
+		before = c
+	}
+	return true
 }
 
 func plainBytes(s string) bool {
