@@ -12,7 +12,8 @@ import (
 // [registry.Document] and immutable.
 type document struct {
 	name     string // the package's
-	text     string // spans refer to it
+	body     []byte
+	text     string // the same; spans refer to it
 	versions []registry.Version
 	entries  []entry // entries[i] belongs to versions[i]
 	runs     []listing.Span
@@ -87,6 +88,9 @@ func (d *document) version(i int) string { return d.versions[i].Version }
 
 // Dropped implements [registry.Document].
 func (d *document) Dropped() int { return d.dropped }
+
+// Source implements [registry.Document].
+func (d *document) Source() []byte { return d.body }
 
 // Cost implements [registry.Document]: the text, the index and the facts.
 func (d *document) Cost() int64 {

@@ -26,7 +26,7 @@ const (
 // safely: no "dist" with a "tarball", a name or version in it that disagrees, an impossible version, or a member that policy depends on
 // (the version's key, its publish time, "dist" and others) given twice, of which different readers would take different ones.
 func Scan(pkg registry.Package, body []byte) (registry.Document, error) {
-	s := scan{Scanner: listing.NewScanner(body), name: pkg.Name, doc: &document{name: pkg.Name, tagIndex: map[string]int{}}}
+	s := scan{Scanner: listing.NewScanner(body), name: pkg.Name, doc: &document{name: pkg.Name, body: body, tagIndex: map[string]int{}}}
 	s.doc.text = s.Doc()
 	s.document()
 	if err := s.End(); err != nil {

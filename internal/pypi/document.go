@@ -11,6 +11,7 @@ import (
 // are, and the facts. It is a [registry.Document] and immutable. One entry is one file.
 type document struct {
 	name     string // the project's
+	body     []byte // what was read, if text is the same; else nil
 	text     string // spans refer to it
 	versions []registry.Version
 	entries  []entry // entries[i] belongs to versions[i]
@@ -96,6 +97,9 @@ func (d *document) file(i int) string { return d.versions[i].Artifacts[0].File }
 
 // Dropped implements [registry.Document].
 func (d *document) Dropped() int { return d.dropped }
+
+// Source implements [registry.Document]. A page that came as HTML is kept as the JSON text that it was read into.
+func (d *document) Source() []byte { return d.body }
 
 // Cost implements [registry.Document]: the text, the index and the facts.
 func (d *document) Cost() int64 {

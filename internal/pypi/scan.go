@@ -42,6 +42,8 @@ func Scan(pkg registry.Package, src registry.Source) (registry.Document, error) 
 		if body, doc.dropped, err = webpage.ToJSON(doc.name, src); err != nil {
 			return nil, refusal(pkg, err)
 		}
+	} else {
+		doc.body = body
 	}
 	s := scan{Scanner: listing.NewScanner(body), base: src.URL, doc: doc}
 	s.doc.text = s.Doc()
