@@ -1,6 +1,7 @@
 package npm
 
 import (
+	"strings"
 	"time"
 	"unsafe"
 
@@ -94,16 +95,30 @@ func (d *document) Source() []byte { return d.body }
 
 // Cost implements [registry.Document]: the text, the index and the facts.
 func (d *document) Cost() int64 {
-	const perVersion = unsafe.Sizeof(registry.Version{}) + unsafe.Sizeof(registry.Artifact{}) + unsafe.Sizeof(entry{})
-	n := len(d.text) + int(perVersion)*len(d.versions) + 8*cap(d.runs) + 64*(len(d.top)+2*len(d.tags)) + int(unsafe.Sizeof(*d))
+	const perVersion = unsafe.Sizeof(registry.Version{}) + unsafe.Sizeof(registry.Artifact{})
+	n := cap(d.body) + int(perVersion)*cap(d.versions) + int(unsafe.Sizeof(entry{}))*cap(d.entries) + 8*cap(d.runs) + 64*(len(d.top)+2*len(d.tags)) +
+		int(unsafe.Sizeof(*d))
 	for i := range d.versions {
-		a := &d.versions[i].Artifacts[0]
-		n += len(a.File)
+		v := &d.versions[i]
+		a := &v.Artifacts[0]
+		n += d.beside(v.Version) + d.beside(v.License) + d.beside(a.URL)
+		if !strings.HasSuffix(a.URL, a.File) { // else it is a part of that
+			n += d.beside(a.File)
+		}
 		for _, digest := range a.Digests {
 			n += int(unsafe.Sizeof(digest)) + len(digest.Sum)
 		}
 	}
-	return int64(n) + d.names.Cost()
+	return int64(n+n/64) + d.names.Cost() // the heap rounds sizes up
+}
+
+// beside is the memory that a string takes beside the text: none if it is a part of it, as all are that hold no escapes.
+func (d *document) beside(s string) int {
+	start, at := uintptr(unsafe.Pointer(unsafe.StringData(d.text))), uintptr(unsafe.Pointer(unsafe.StringData(s)))
+	if at >= start && at < start+uintptr(len(d.text)) {
+		return 0
+	}
+	return (len(s) + 15) &^ 15
 }
 
 // Tag returns the version that a dist-tag of the document points to, as the upstream gave it: whether that version is servable is
