@@ -144,10 +144,10 @@ func (g *Gate) current(ctx context.Context, name string) *entry {
 // selected keeps the facts of one entry, and them alone: as the document has them, they would hold all of its text in memory.
 func (g *Gate) selected(key versionKey, v registry.Version) registry.Version {
 	own, size := v.Clone()
-	const fixed = 256 // the key's and the value's place in the store
+	const fixed = 256                                                 // the key's and the value's place in the store
 	key = versionKey{strings.Clone(key.name), strings.Clone(key.key)} // they are parts of a request's address, which may be long
 	g.versions.Put(key, versionFacts{own, time.Now()}, int64(len(key.name)+len(key.key))+size+fixed)
-	return v
+	return own
 }
 
 // place is where a file or its companion lies, and what it must hash to.

@@ -101,24 +101,15 @@ func (d *document) Cost() int64 {
 	for i := range d.versions {
 		v := &d.versions[i]
 		a := &v.Artifacts[0]
-		n += d.beside(v.Version) + d.beside(v.License) + d.beside(a.URL)
+		n += listing.Beside(d.text, v.Version) + listing.Beside(d.text, v.License) + listing.Beside(d.text, a.URL)
 		if !strings.HasSuffix(a.URL, a.File) { // else it is a part of that
-			n += d.beside(a.File)
+			n += listing.Beside(d.text, a.File)
 		}
 		for _, digest := range a.Digests {
 			n += int(unsafe.Sizeof(digest)) + len(digest.Sum)
 		}
 	}
 	return int64(n+n/64) + d.names.Cost() // the heap rounds sizes up
-}
-
-// beside is the memory that a string takes beside the text: none if it is a part of it, as all are that hold no escapes.
-func (d *document) beside(s string) int {
-	start, at := uintptr(unsafe.Pointer(unsafe.StringData(d.text))), uintptr(unsafe.Pointer(unsafe.StringData(s)))
-	if at >= start && at < start+uintptr(len(d.text)) {
-		return 0
-	}
-	return (len(s) + 15) &^ 15
 }
 
 // Tag returns the version that a dist-tag of the document points to, as the upstream gave it: whether that version is servable is

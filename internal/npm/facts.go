@@ -19,12 +19,12 @@ func (s *scan) finish() {
 		s.drop()
 	}
 	d := s.doc
-	d.entries, d.versions, d.runs, d.top = fit(d.entries), fit(d.versions), fit(d.runs), fit(d.top)
+	d.entries, d.versions, d.runs, d.top = listing.Fit(d.entries), listing.Fit(d.versions), listing.Fit(d.runs), listing.Fit(d.top)
 }
 
 // facts gives each version its artifact. What lives as long as the document is put into arrays of the right size.
 func (s *scan) facts() {
-	artifacts, digests := fit(s.artifacts), s.digests.fit()
+	artifacts, digests := listing.Fit(s.artifacts), s.digests.fit()
 	var from ends
 	for i := range artifacts {
 		to, a := s.ends[i], &artifacts[i]
@@ -42,16 +42,6 @@ func tail(address string, want []byte) string {
 	}
 	return string(want)
 }
-
-// fit gives back the room that was reserved for nothing, if it is worth it.
-func fit[T any](s []T) []T {
-	if roomy(s) {
-		return append(make([]T, 0, len(s)), s...)
-	}
-	return s
-}
-
-func roomy[T any](s []T) bool { return cap(s) > len(s)+len(s)/16 }
 
 // drop removes the versions that cannot be served.
 func (s *scan) drop() {
@@ -138,8 +128,8 @@ func (a *digests) add(integrity, shasum string) {
 
 // fit gives the digests in arrays of the right size. When the sums have grown, the first ones still hold what was outgrown.
 func (a *digests) fit() []registry.Digest {
-	all := fit(a.all)
-	if len(all) == 0 || !roomy(a.sums) && &all[0].Sum[0] == &a.sums[0] {
+	all := listing.Fit(a.all)
+	if len(all) == 0 || !listing.Roomy(a.sums) && &all[0].Sum[0] == &a.sums[0] {
 		return all
 	}
 	sums := make([]byte, 0, len(a.sums))

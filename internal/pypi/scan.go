@@ -42,6 +42,7 @@ func Scan(pkg registry.Package, src registry.Source) (registry.Document, error) 
 		if body, doc.dropped, err = webpage.ToJSON(doc.name, src); err != nil {
 			return nil, refusal(pkg, err)
 		}
+		body = listing.Fit(body)
 	} else {
 		doc.body = body
 	}
