@@ -3,6 +3,7 @@ package cache
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -77,12 +78,12 @@ func (c *cooled) form(name string) string {
 
 func (c *cooled) want(t *testing.T, forms string, names ...string) {
 	t.Helper()
-	got := ""
+	var got strings.Builder
 	for _, n := range names {
-		got += c.form(n) + " "
+		got.WriteString(c.form(n) + " ")
 	}
-	if got != forms+" " {
-		t.Errorf("%v are %s, want %s", names, got, forms)
+	if got.String() != forms+" " {
+		t.Errorf("%v are %s, want %s", names, got.String(), forms)
 	}
 }
 

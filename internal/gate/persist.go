@@ -205,12 +205,8 @@ func (g *Gate) load(name string) (*entry, error) {
 		return nil, err
 	}
 	r := bufio.NewReaderSize(file, maxHeadLine)
-	line, err := r.ReadSlice('\n')
+	head, length, err := readHead(r)
 	if err != nil {
-		return nil, fmt.Errorf("its head: %w", err)
-	}
-	var head archived
-	if err := json.Unmarshal(line, &head); err != nil {
 		return nil, fmt.Errorf("its head: %w", err)
 	}
 	if head.Format != archiveFormat || head.Ecosystem != g.Ecosystem.Name || head.Name != name {
@@ -220,7 +216,7 @@ func (g *Gate) load(name string) (*entry, error) {
 	if src.URL, err = url.Parse(head.URL); err != nil {
 		return nil, err
 	}
-	src.Body = make([]byte, max(size-int64(len(line)), 0))
+	src.Body = make([]byte, max(size-int64(length), 0))
 	if _, err = io.ReadFull(r, src.Body); err != nil {
 		return nil, err
 	}
@@ -236,4 +232,14 @@ func (g *Gate) load(name string) (*entry, error) {
 	}
 	e.elsewhere = g.unreachable(name, doc)
 	return e, nil
+}
+
+// readHead reads the first line of a kept document and tells its length.
+func readHead(r *bufio.Reader) (head archived, length int, err error) {
+	line, err := r.ReadSlice('\n')
+	if err != nil {
+		return archived{}, 0, err
+	}
+	err = json.Unmarshal(line, &head)
+	return head, len(line), err
 }
