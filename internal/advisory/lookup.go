@@ -2,6 +2,7 @@ package advisory
 
 import (
 	"sort"
+	"strings"
 	"sync"
 	"time"
 
@@ -54,7 +55,7 @@ func (c *compiled) lookup(version string) []registry.Advisory {
 	out = c.find(version)
 	c.mu.Lock()
 	if len(c.memo) < maxMemo && len(version) <= osv.MaxText {
-		c.memo[version] = out
+		c.memo[strings.Clone(version)] = out // it may be a part of a whole document
 	}
 	c.mu.Unlock()
 	return out

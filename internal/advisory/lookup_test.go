@@ -2,7 +2,9 @@ package advisory
 
 import (
 	"slices"
+	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
@@ -202,5 +204,13 @@ func TestMemoIsBounded(t *testing.T) {
 	}
 	if got := say(t, d, "npm", "left-pad", "1.3.1"); got != "GHSA-aaaa-0001-aaaa fix" {
 		t.Errorf("beyond the bound: %q", got)
+	}
+	document := strings.Repeat("1.0.0", 1000) // versions are parts of documents, which they must not hold in memory
+	d = open(t, fixtures).Data()
+	say(t, d, "npm", "left-pad", document[:5])
+	for version := range d.indexes["npm"].packages["left-pad"].compiled.memo {
+		if unsafe.StringData(version) == unsafe.StringData(document) {
+			t.Error("a document is kept for its version's sake")
+		}
 	}
 }

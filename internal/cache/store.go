@@ -8,35 +8,42 @@ import (
 	"sync"
 )
 
-// Store maps keys to values and forgets the least recently used ones when their costs exceed the bound. It is safe for
-// concurrent use; values are shared, so they must not be changed in ways that readers can see half done.
+// Store maps keys to values and forgets the least recently used ones when their costs exceed the bound. With a Cooling it keeps those that
+// were not used lately in less room before it forgets them. It is safe for concurrent use; values are shared, so they must not be changed
+// in ways that readers can see half done.
 type Store[K comparable, V any] struct {
-	max  int64
-	drop func(K, V)
+	max     int64
+	drop    func(K, V)
+	cooling Cooling[V]
 
 	mu    sync.Mutex // guards all below
 	items map[K]*list.Element
-	order *list.List // most recently used in front
+	warm  *list.List // most recently used in front
+	cold  *list.List // what takes as little room as it can; each was used longer ago than all that are warm
 	total int64
+	chill int64         // the part of total that is cold
+	done  chan struct{} // closed when the goroutine that packs ends; nil: there is none
 }
 
 type item[K comparable, V any] struct {
-	key   K
-	value V
-	cost  int64
+	key    K
+	value  V
+	cost   int64
+	cold   bool // which list it is in
+	packed bool // by Cooling.Pack
 }
 
 // NewStore returns an empty store that holds values up to a total cost of maxCost bytes. A value that alone costs more is not
 // kept.
 func NewStore[K comparable, V any](maxCost int64) *Store[K, V] {
-	return &Store[K, V]{max: maxCost, items: map[K]*list.Element{}, order: list.New()}
+	return &Store[K, V]{max: maxCost, items: map[K]*list.Element{}, warm: list.New(), cold: list.New()}
 }
 
-// OnDrop is called for each value that the store lets go of, by Delete, for room or because it was replaced, with the store locked. Set it
-// before the first use.
+// OnDrop is called for each value that the store lets go of, by Delete, for room or because it was replaced, with the store locked. Another
+// form of a value (Cooling) is no other value. Set it before the first use.
 func (s *Store[K, V]) OnDrop(drop func(K, V)) { s.drop = drop }
 
-// Get returns the value kept under the key and marks it as used.
+// Get returns the value kept under the key, in the form that it has, and marks it as used.
 func (s *Store[K, V]) Get(key K) (value V, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,7 +51,7 @@ func (s *Store[K, V]) Get(key K) (value V, ok bool) {
 	if !ok {
 		return value, false
 	}
-	s.order.MoveToFront(e)
+	s.use(e)
 	return s.at(e).value, true
 }
 
@@ -58,15 +65,29 @@ func (s *Store[K, V]) Has(key K) bool {
 
 // Put keeps a value, in place of an older one of the same key.
 func (s *Store[K, V]) Put(key K, value V, cost int64) {
+	s.Swap(key, value, cost, func(V, bool) bool { return true })
+}
+
+// Swap is Put if may allows it, which gets what is kept under the key, if anything is. It is called with the store locked. Swap reports
+// whether it was allowed.
+func (s *Store[K, V]) Swap(key K, value V, cost int64, may func(old V, ok bool) bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.remove(key)
-	if cost > s.max {
-		return
+	var old V
+	e, ok := s.items[key]
+	if ok {
+		old = s.at(e).value
 	}
-	s.items[key] = s.order.PushFront(&item[K, V]{key, value, cost})
-	s.total += cost
-	s.shrink()
+	if !may(old, ok) {
+		return false
+	}
+	s.remove(key)
+	if cost <= s.max {
+		s.items[key] = s.warm.PushFront(&item[K, V]{key: key, value: value, cost: cost})
+		s.total += cost
+		s.shrink()
+	}
+	return true
 }
 
 // Grow adds to the cost of a kept value, for what was derived from it after Put. It does nothing when value is not the one
@@ -78,9 +99,8 @@ func (s *Store[K, V]) Grow(key K, delta int64, same func(V) bool) {
 	if !ok || !same(s.at(e).value) {
 		return
 	}
-	s.order.MoveToFront(e) // what grows is in use
-	s.at(e).cost += delta
-	s.total += delta
+	s.use(e) // what grows is in use
+	s.charge(s.at(e), delta)
 	s.shrink()
 }
 
@@ -88,9 +108,9 @@ func (s *Store[K, V]) Grow(key K, delta int64, same func(V) bool) {
 func (s *Store[K, V]) All() iter.Seq2[K, V] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	items := make([]*item[K, V], 0, len(s.items))
+	items := make([]item[K, V], 0, len(s.items))
 	for _, e := range s.items {
-		items = append(items, s.at(e))
+		items = append(items, *s.at(e))
 	}
 	return func(yield func(K, V) bool) {
 		for _, it := range items {
@@ -124,8 +144,8 @@ func (*Store[K, V]) at(e *list.Element) *item[K, V] {
 func (s *Store[K, V]) remove(key K) {
 	if e, ok := s.items[key]; ok {
 		it := s.at(e)
-		s.total -= it.cost
-		s.order.Remove(e)
+		s.charge(it, -it.cost)
+		s.list(it).Remove(e)
 		delete(s.items, key)
 		if s.drop != nil {
 			s.drop(it.key, it.value)
@@ -133,8 +153,60 @@ func (s *Store[K, V]) remove(key K) {
 	}
 }
 
-func (s *Store[K, V]) shrink() {
-	for s.total > s.max {
-		s.remove(s.at(s.order.Back()).key)
+// list is the one that an item is in.
+func (s *Store[K, V]) list(it *item[K, V]) *list.List {
+	if it.cold {
+		return s.cold
 	}
+	return s.warm
+}
+
+// charge adds to the cost of an item.
+func (s *Store[K, V]) charge(it *item[K, V], delta int64) {
+	it.cost += delta
+	s.total += delta
+	if it.cold {
+		s.chill += delta
+	}
+}
+
+// use marks an item as used. One that is cold and not packed is as good as a warm one.
+func (s *Store[K, V]) use(e *list.Element) {
+	it := s.at(e)
+	if it.cold && !it.packed {
+		s.move(e, false)
+		return
+	}
+	s.list(it).MoveToFront(e)
+}
+
+// move puts an item in front of a list.
+func (s *Store[K, V]) move(e *list.Element, cold bool) {
+	it := s.at(e)
+	cost := it.cost
+	s.charge(it, -cost)
+	s.list(it).Remove(e)
+	it.cold = cold
+	s.items[it.key] = s.list(it).PushFront(it)
+	s.charge(it, cost)
+}
+
+// shrink makes room until the bound is kept, and has values packed when it is near.
+func (s *Store[K, V]) shrink() {
+	if s.total > s.max {
+		s.trim(s.max)
+	}
+	for s.chill > s.max/coldShare {
+		s.remove(s.at(s.cold.Back()).key)
+	}
+	for s.total > s.max {
+		e := s.cold.Back()
+		if e == nil {
+			e = s.warm.Back()
+		}
+		if !s.trimmed(s.at(e)) {
+			s.remove(s.at(e).key)
+		}
+	}
+	s.chillOff()
 }

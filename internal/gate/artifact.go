@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/ecluse-gate/ecluse/internal/registry"
@@ -107,7 +108,7 @@ func (g *Gate) artifact(ctx context.Context, r ArtifactRequest) (*Artifact, erro
 // listing, in this order (R47, C12, C44).
 func (g *Gate) version(ctx context.Context, name, entryKey string) (registry.Version, error) {
 	key, maxAge := versionKey{name, entryKey}, g.TTL
-	if kept, ok := g.documents.Get(g.docKey(name)); ok && time.Since(kept.checked) < g.TTL {
+	if kept := g.current(ctx, name); kept != nil {
 		if i := kept.doc.Lookup(entryKey); i >= 0 {
 			return g.selected(key, kept.doc.Versions()[i]), nil
 		}
@@ -128,9 +129,25 @@ func (g *Gate) version(ctx context.Context, name, entryKey string) (registry.Ver
 	return registry.Version{}, &NotFound{What: name + " " + entryKey}
 }
 
+// current is the document in memory, ready for use, if it need not be asked for again; else nil.
+func (g *Gate) current(ctx context.Context, name string) *entry {
+	kept, ok := g.documents.Get(g.docKey(name))
+	switch {
+	case !ok || time.Since(kept.checked) >= g.TTL:
+		return nil
+	case kept.doc == nil:
+		return g.recall(ctx, name)
+	}
+	return kept
+}
+
+// selected keeps the facts of one entry, and them alone: as the document has them, they would hold all of its text in memory.
 func (g *Gate) selected(key versionKey, v registry.Version) registry.Version {
-	g.versions.Put(key, versionFacts{v, time.Now()}, int64(len(key.name)+len(key.key))+512)
-	return v
+	own, size := v.Clone()
+	const fixed = 256                                                 // the key's and the value's place in the store
+	key = versionKey{strings.Clone(key.name), strings.Clone(key.key)} // they are parts of a request's address, which may be long
+	g.versions.Put(key, versionFacts{own, time.Now()}, int64(len(key.name)+len(key.key))+size+fixed)
+	return own
 }
 
 // place is where a file or its companion lies, and what it must hash to.

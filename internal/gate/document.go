@@ -1,12 +1,14 @@
 package gate
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ecluse-gate/ecluse/internal/obs"
@@ -14,15 +16,28 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/upstream"
 )
 
-// entry is one public document with the validators that came with it; both change together or not at all (C61).
+// entry is one public document with the validators that came with it; both change together or not at all (C61). It is never changed.
 type entry struct {
-	doc     registry.Document
+	doc     registry.Document // nil while it is packed
+	packed  []byte            // the body of the document, then; see Documents
 	etag    string
 	fetched time.Time // when the body was read
 	checked time.Time // when an upstream last confirmed it
 
-	elsewhere  map[int]bool // entries whose file lies on a host that is not asked
-	renderings *renderings  // shared by entries of the same document
+	contentType string // of the body
+	url         *url.URL
+	elsewhere   map[int]bool // entries whose file lies on a host that is not asked
+	renderings  *renderings  // shared by entries of the same document; nil while it is packed
+}
+
+// cost is the memory that an entry takes, without its renderings.
+func (e *entry) cost() int64 {
+	const fixed, each = 512, 32 // the entry, its key, its address and its place in the store; an element of elsewhere
+	n := fixed + int64(len(e.etag)+len(e.contentType)+each*len(e.elsewhere)+cap(e.packed))
+	if e.doc != nil {
+		n += e.doc.Cost()
+	}
+	return n
 }
 
 // fetched is the outcome of one public listing read.
@@ -34,11 +49,8 @@ type fetched struct {
 // publicDocument gives the public document of a package: kept, fetched, or, while the authority cools, retained. Callers of the
 // same document share one read (R46). Its errors are those of fromPublic.
 func (g *Gate) publicDocument(ctx context.Context, name string, maxAge time.Duration) (fetched, error) {
-	kept, ok := g.documents.Get(g.docKey(name))
-	if !ok {
-		kept = g.restore(ctx, name)
-		ok = kept != nil
-	}
+	kept := g.recall(ctx, name)
+	ok := kept != nil
 	if ok && time.Since(kept.checked) < maxAge {
 		return fetched{entry: kept}, nil
 	}
@@ -61,6 +73,7 @@ func (g *Gate) publicDocument(ctx context.Context, name string, maxAge time.Dura
 
 // fetch reads one listing from the public upstream and keeps it.
 func (g *Gate) fetch(ctx context.Context, name string, kept *entry) (fetched, error) {
+	name = strings.Clone(name) // it is a part of a request's address, which may be long, and is kept with the document
 	u, err := g.Public.Under(g.Ecosystem.ListingPath(name))
 	if err != nil {
 		return fetched{}, err
@@ -82,7 +95,7 @@ func (g *Gate) fetch(ctx context.Context, name string, kept *entry) (fetched, er
 	}
 	err = publicStatus(resp, name)
 	if is[*NotFound](err) {
-		g.documents.Delete(g.docKey(name))
+		g.forget(name)
 		return fetched{}, nil
 	}
 	return fetched{}, err
@@ -102,7 +115,8 @@ func (g *Gate) read(resp *upstream.Response, name string, kept *entry) (fetched,
 	if err != nil {
 		return fetched{}, fromPublic(err)
 	}
-	src := source(resp.Response, body)
+	now := time.Now()
+	src := source(resp.Response, exact(body))
 	doc, err := g.Ecosystem.Scan(g.pkg(name), src)
 	if err != nil {
 		return fetched{}, fromPublic(err)
@@ -111,8 +125,9 @@ func (g *Gate) read(resp *upstream.Response, name string, kept *entry) (fetched,
 		g.Metrics.StaleUpstream(g.Ecosystem.Name)
 		return g.confirm(name, kept), nil
 	}
-	now := time.Now()
-	e := &entry{doc: doc, etag: resp.Header.Get("ETag"), fetched: now, checked: now, renderings: &renderings{}}
+	e := &entry{
+		doc: doc, etag: resp.Header.Get("ETag"), fetched: now, checked: now, contentType: src.ContentType, url: src.URL, renderings: &renderings{},
+	}
 	if kept != nil {
 		e.renderings = kept.renderings.successor()
 	}
@@ -125,8 +140,19 @@ func (g *Gate) read(resp *upstream.Response, name string, kept *entry) (fetched,
 	return fetched{entry: e}, nil
 }
 
+// keep keeps an entry unless there is a newer one: the answer to a later question, which was read in less time.
 func (g *Gate) keep(name string, e *entry) {
-	g.documents.Put(g.docKey(name), e, e.doc.Cost()+int64(len(name))+256+e.renderings.cost())
+	g.documents.Swap(g.docKey(name), e, e.cost()+e.renderings.cost(), func(old *entry, ok bool) bool {
+		return !ok || !old.checked.After(e.checked)
+	})
+}
+
+// exact is a body without room to grow, if that room is worth it: the body stays as long as its document.
+func exact(body []byte) []byte {
+	if cap(body)-len(body) > len(body)/32 {
+		return bytes.Clone(body)
+	}
+	return body
 }
 
 // source is an answer as an ecosystem reads it.

@@ -4,7 +4,6 @@
 package gate
 
 import (
-	"iter"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -79,7 +78,7 @@ type Options struct {
 	MinPublic, MinTrusted integrity.Floor
 	// Store keeps verified public files; nil keeps none.
 	Store *cache.Files
-	// Documents holds what all mounts keep in memory, under one bound; see NewDocuments.
+	// Documents holds what all mounts keep in memory, under one bound; see NewDocuments. It must not be in use yet.
 	Documents *Documents
 	// Archive keeps public documents over restarts; nil keeps none.
 	Archive *Archive
@@ -88,34 +87,6 @@ type Options struct {
 	TTL, MaxStale time.Duration
 	Metrics       *obs.Metrics
 	Logger        *slog.Logger
-}
-
-// Documents is the memory of all mounts: public documents and their renderings, the least recently used going first.
-type Documents struct {
-	store    *cache.Store[docKey, *entry]
-	versions int64
-}
-
-type docKey struct{ ecosystem, name string }
-
-// NewDocuments returns an empty memory that holds up to maxBytes.
-func NewDocuments(maxBytes int64) *Documents {
-	return &Documents{store: cache.NewStore[docKey, *entry](maxBytes), versions: max(maxBytes/32, 1<<20)}
-}
-
-// Size returns how many documents are kept and their cost in bytes, renderings included.
-func (d *Documents) Size() (n int, bytes int64) { return d.store.Size() }
-
-// Listings yields the public documents that are kept, for a dry run of other rules.
-func (d *Documents) Listings() iter.Seq2[registry.Package, registry.Document] {
-	all := d.store.All()
-	return func(yield func(registry.Package, registry.Document) bool) {
-		for key, e := range all {
-			if !yield(registry.Package{Ecosystem: key.ecosystem, Name: key.name}, e.doc) {
-				return
-			}
-		}
-	}
 }
 
 // Rules are the rules in force.
@@ -155,6 +126,7 @@ func New(o Options) *Gate {
 		documents: o.Documents.store,
 		versions:  cache.NewStore[versionKey, versionFacts](o.Documents.versions),
 	}
+	o.Documents.scans[o.Ecosystem.Name] = o.Ecosystem.Scan
 	g.policy.Store(o.Policy)
 	return g
 }

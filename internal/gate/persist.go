@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -132,37 +133,66 @@ func (g *Gate) touch(name string, at time.Time) {
 	}
 }
 
-// restore reads a document that an earlier process kept, once for everybody who waits; nil when there is none of use. Its age goes on
-// from when an upstream last confirmed it.
-func (g *Gate) restore(ctx context.Context, name string) *entry {
-	if g.Archive == nil {
+// recall gives the kept document of a package, ready for use; nil when there is none. One that is packed is unpacked, and one that only the
+// disk has is read, once for everybody who waits. Its age goes on from when an upstream last confirmed it.
+func (g *Gate) recall(ctx context.Context, name string) *entry {
+	kept, ok := g.documents.Get(g.docKey(name))
+	switch {
+	case ok && kept.doc != nil:
+		return kept
+	case !ok && !g.archived(name):
 		return nil
 	}
-	key := g.archiveName(name)
-	if !g.Archive.files.Has(key) {
-		return nil
-	}
-	e, err := g.restores.Do(ctx, key, func(context.Context) (*entry, error) {
-		if kept, ok := g.documents.Get(g.docKey(name)); ok {
-			return kept, nil
-		}
-		e, err := g.load(key, name)
-		if err != nil {
-			g.Archive.files.Drop(key)
-			return nil, err
-		}
-		g.keep(name, e)
-		return e, nil
-	})
-	if err != nil {
+	e, err := g.restores.Do(ctx, name, func(context.Context) (*entry, error) { return g.revive(name) })
+	if err != nil && ctx.Err() == nil {
 		g.Logger.Warn("a kept document is of no use", obs.Ecosystem(g.Ecosystem.Name), obs.Package(name), obs.Err(err))
-		return nil
 	}
-	return e
+	return e // nil with an error
 }
 
-func (g *Gate) load(key, name string) (*entry, error) {
-	file, size, ok := g.Archive.files.Open(key)
+// revive makes a kept document ready for use. It takes the place of its other form only: what came or went meanwhile is newer.
+func (g *Gate) revive(name string) (*entry, error) {
+	name = strings.Clone(name) // as in fetch
+	key := g.docKey(name)
+	kept, packed := g.documents.Get(key)
+	if packed && kept.doc != nil {
+		return kept, nil
+	}
+	var e *entry
+	var err error
+	if packed {
+		e, err = g.Documents.unpack(key, kept)
+	} else {
+		e, err = g.load(name)
+	}
+	if err != nil {
+		g.forget(name)
+		return nil, err
+	}
+	g.documents.Swap(key, e, e.cost(), func(now *entry, ok bool) bool {
+		return ok == packed && now == kept && (packed || g.archived(name))
+	})
+	if newer, ok := g.documents.Get(key); ok && newer.doc != nil {
+		return newer, nil
+	}
+	return e, nil
+}
+
+// archived reports whether the disk has a document.
+func (g *Gate) archived(name string) bool {
+	return g.Archive != nil && g.Archive.files.Has(g.archiveName(name))
+}
+
+// forget drops a document in all its forms, the one on disk first: what revive takes from there, it keeps only while it is there.
+func (g *Gate) forget(name string) {
+	if g.Archive != nil {
+		g.Archive.files.Drop(g.archiveName(name))
+	}
+	g.documents.Delete(g.docKey(name))
+}
+
+func (g *Gate) load(name string) (*entry, error) {
+	file, size, ok := g.Archive.files.Open(g.archiveName(name))
 	if !ok {
 		return nil, fmt.Errorf("it has gone")
 	}
@@ -175,12 +205,8 @@ func (g *Gate) load(key, name string) (*entry, error) {
 		return nil, err
 	}
 	r := bufio.NewReaderSize(file, maxHeadLine)
-	line, err := r.ReadSlice('\n')
+	head, length, err := readHead(r)
 	if err != nil {
-		return nil, fmt.Errorf("its head: %w", err)
-	}
-	var head archived
-	if err := json.Unmarshal(line, &head); err != nil {
 		return nil, fmt.Errorf("its head: %w", err)
 	}
 	if head.Format != archiveFormat || head.Ecosystem != g.Ecosystem.Name || head.Name != name {
@@ -190,17 +216,30 @@ func (g *Gate) load(key, name string) (*entry, error) {
 	if src.URL, err = url.Parse(head.URL); err != nil {
 		return nil, err
 	}
-	if src.Body, err = io.ReadAll(r); err != nil {
+	src.Body = make([]byte, max(size-int64(length), 0))
+	if _, err = io.ReadFull(r, src.Body); err != nil {
 		return nil, err
 	}
 	doc, err := g.Ecosystem.Scan(g.pkg(name), src)
 	if err != nil {
 		return nil, err
 	}
-	e := &entry{doc: doc, etag: head.ETag, fetched: head.Fetched, checked: info.ModTime(), renderings: &renderings{}}
+	e := &entry{
+		doc: doc, etag: head.ETag, fetched: head.Fetched, checked: info.ModTime(), contentType: src.ContentType, url: src.URL, renderings: &renderings{},
+	}
 	if now := time.Now(); e.checked.After(now) { // a clock was set back
 		e.checked, e.fetched = time.Time{}, time.Time{}
 	}
 	e.elsewhere = g.unreachable(name, doc)
 	return e, nil
+}
+
+// readHead reads the first line of a kept document and tells its length.
+func readHead(r *bufio.Reader) (head archived, length int, err error) {
+	line, err := r.ReadSlice('\n')
+	if err != nil {
+		return archived{}, 0, err
+	}
+	err = json.Unmarshal(line, &head)
+	return head, len(line), err
 }

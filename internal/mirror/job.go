@@ -6,6 +6,7 @@ package mirror
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -22,6 +23,11 @@ func (Job) Kind() string { return "mirror" }
 
 // String is the job as people call it, "npm:name@version file".
 func (j Job) String() string { return j.Ecosystem + ":" + j.Package + "@" + j.Version + " " + j.File }
+
+// own is the job without what its parts were cut out of: requests, and whole documents.
+func (j Job) own() Job {
+	return Job{strings.Clone(j.Ecosystem), strings.Clone(j.Package), strings.Clone(j.Version), strings.Clone(j.File)}
+}
 
 // maxField bounds each field of a job.
 const maxField = 512

@@ -110,6 +110,7 @@ func (o *Offers) Offer(j Job) {
 	if o.closed || o.knownLocked(j) {
 		return
 	}
+	j = j.own()
 	select {
 	case o.jobs <- j:
 		o.recent[j] = struct{}{}

@@ -1,6 +1,7 @@
 package npm
 
 import (
+	"strings"
 	"time"
 	"unsafe"
 
@@ -12,7 +13,8 @@ import (
 // [registry.Document] and immutable.
 type document struct {
 	name     string // the package's
-	text     string // spans refer to it
+	body     []byte
+	text     string // the same; spans refer to it
 	versions []registry.Version
 	entries  []entry // entries[i] belongs to versions[i]
 	runs     []listing.Span
@@ -88,18 +90,26 @@ func (d *document) version(i int) string { return d.versions[i].Version }
 // Dropped implements [registry.Document].
 func (d *document) Dropped() int { return d.dropped }
 
+// Source implements [registry.Document].
+func (d *document) Source() []byte { return d.body }
+
 // Cost implements [registry.Document]: the text, the index and the facts.
 func (d *document) Cost() int64 {
-	const perVersion = unsafe.Sizeof(registry.Version{}) + unsafe.Sizeof(registry.Artifact{}) + unsafe.Sizeof(entry{})
-	n := len(d.text) + int(perVersion)*len(d.versions) + 8*cap(d.runs) + 64*(len(d.top)+2*len(d.tags)) + int(unsafe.Sizeof(*d))
+	const perVersion = unsafe.Sizeof(registry.Version{}) + unsafe.Sizeof(registry.Artifact{})
+	n := cap(d.body) + int(perVersion)*cap(d.versions) + int(unsafe.Sizeof(entry{}))*cap(d.entries) + 8*cap(d.runs) + 64*(len(d.top)+2*len(d.tags)) +
+		int(unsafe.Sizeof(*d))
 	for i := range d.versions {
-		a := &d.versions[i].Artifacts[0]
-		n += len(a.File)
+		v := &d.versions[i]
+		a := &v.Artifacts[0]
+		n += listing.Beside(d.text, v.Version) + listing.Beside(d.text, v.License) + listing.Beside(d.text, a.URL)
+		if !strings.HasSuffix(a.URL, a.File) { // else it is a part of that
+			n += listing.Beside(d.text, a.File)
+		}
 		for _, digest := range a.Digests {
 			n += int(unsafe.Sizeof(digest)) + len(digest.Sum)
 		}
 	}
-	return int64(n) + d.names.Cost()
+	return int64(n+n/64) + d.names.Cost() // the heap rounds sizes up
 }
 
 // Tag returns the version that a dist-tag of the document points to, as the upstream gave it: whether that version is servable is

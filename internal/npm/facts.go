@@ -14,27 +14,33 @@ import (
 // finish joins versions and times, drops what cannot be served and completes the facts.
 func (s *scan) finish() {
 	s.join()
-	d, files := s.doc, string(s.files)
-	var from ends
-	for i := range d.versions {
-		to, a := s.ends[i], &s.artifacts[i]
-		a.File = files[from.files:to.files]
-		a.Digests = s.digests.all[from.digests:to.digests:to.digests]
-		d.versions[i].Artifacts = s.artifacts[i : i+1 : i+1]
-		from = to
-	}
+	s.facts()
 	if s.bad > 0 {
 		s.drop()
 	}
-	d.entries, d.versions, d.runs = fit(d.entries), fit(d.versions), fit(d.runs)
+	d := s.doc
+	d.entries, d.versions, d.runs, d.top = listing.Fit(d.entries), listing.Fit(d.versions), listing.Fit(d.runs), listing.Fit(d.top)
 }
 
-// fit gives back the room that was reserved for nothing, if it is worth it.
-func fit[T any](s []T) []T {
-	if cap(s) > len(s)+len(s)/8 {
-		return append(make([]T, 0, len(s)), s...)
+// facts gives each version its artifact. What lives as long as the document is put into arrays of the right size.
+func (s *scan) facts() {
+	artifacts, digests := listing.Fit(s.artifacts), s.digests.fit()
+	var from ends
+	for i := range artifacts {
+		to, a := s.ends[i], &artifacts[i]
+		a.File = tail(a.URL, s.files[from.files:to.files])
+		a.Digests = digests[from.digests:to.digests:to.digests]
+		s.doc.versions[i].Artifacts = artifacts[i : i+1 : i+1]
+		from = to
 	}
-	return s
+}
+
+// tail is the end of an address if it is what is wanted, as it mostly is: then it takes no memory of its own.
+func tail(address string, want []byte) string {
+	if at := len(address) - len(want); at >= 0 && address[at:] == string(want) {
+		return address[at:]
+	}
+	return string(want)
 }
 
 // drop removes the versions that cannot be served.
@@ -118,6 +124,32 @@ func (a *digests) add(integrity, shasum string) {
 	if len(added) > 1 && !slices.IsSortedFunc(added, strongerFirst) {
 		slices.SortStableFunc(added, strongerFirst)
 	}
+}
+
+// append adds digests that were collected elsewhere.
+func (a *digests) append(others digests) {
+	a.sums = slices.Grow(a.sums, len(others.sums))
+	for _, d := range others.all {
+		start := len(a.sums)
+		a.sums = append(a.sums, d.Sum...)
+		d.Sum = a.sums[start:len(a.sums):len(a.sums)]
+		a.all = append(a.all, d)
+	}
+}
+
+// fit gives the digests in arrays of the right size. When the sums have grown, the first ones still hold what was outgrown.
+func (a *digests) fit() []registry.Digest {
+	all := listing.Fit(a.all)
+	if len(all) == 0 || !listing.Roomy(a.sums) && &all[0].Sum[0] == &a.sums[0] {
+		return all
+	}
+	sums := make([]byte, 0, len(a.sums))
+	for i := range all {
+		start := len(sums)
+		sums = append(sums, all[i].Sum...)
+		all[i].Sum = sums[start:len(sums):len(sums)]
+	}
+	return all
 }
 
 func strongerFirst(x, y registry.Digest) int { return len(y.Sum) - len(x.Sum) }

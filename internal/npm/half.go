@@ -87,7 +87,7 @@ func (s *scan) adopt(h *half) bool {
 	s.artifacts = slices.Concat(s.artifacts, o.artifacts)
 	s.ends = append(s.ends, o.ends...)
 	s.files = append(s.files, o.files...)
-	s.digests.all = slices.Concat(s.digests.all, o.digests.all)
+	s.digests.append(o.digests)
 	s.bad += o.bad
 	for i := first; i < len(s.doc.versions); i++ {
 		s.index(i)

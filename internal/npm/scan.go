@@ -31,7 +31,7 @@ func Scan(pkg registry.Package, body []byte) (registry.Document, error) {
 
 func scanWith(pkg registry.Package, body []byte, how halving) (registry.Document, error) {
 	s := scan{Scanner: listing.NewScanner(body), name: pkg.Name, prefix: base(pkg.Name) + "-", halving: how}
-	s.doc = &document{name: pkg.Name, text: s.Doc(), tagIndex: map[string]int{}}
+	s.doc = &document{name: pkg.Name, body: body, text: s.Doc(), tagIndex: map[string]int{}}
 	s.document()
 	if err := s.End(); err != nil {
 		return nil, refusal(pkg, err)

@@ -16,6 +16,7 @@ type versions []registry.Version
 func (v versions) Versions() []registry.Version { return v }
 func (versions) Lookup(string) int              { return -1 }
 func (versions) Dropped() int                   { return 0 }
+func (versions) Source() []byte                 { return nil }
 func (versions) Cost() int64                    { return 0 }
 
 func listings(names ...string) iter.Seq2[registry.Package, registry.Document] {

@@ -11,6 +11,7 @@ import (
 // are, and the facts. It is a [registry.Document] and immutable. One entry is one file.
 type document struct {
 	name     string // the project's
+	body     []byte // what was read, if text is the same; else nil
 	text     string // spans refer to it
 	versions []registry.Version
 	entries  []entry // entries[i] belongs to versions[i]
@@ -97,20 +98,29 @@ func (d *document) file(i int) string { return d.versions[i].Artifacts[0].File }
 // Dropped implements [registry.Document].
 func (d *document) Dropped() int { return d.dropped }
 
+// Source implements [registry.Document]. A page that came as HTML is kept as the JSON text that it was read into.
+func (d *document) Source() []byte { return d.body }
+
 // Cost implements [registry.Document]: the text, the index and the facts.
 func (d *document) Cost() int64 {
 	perFile := reflect.TypeFor[registry.Version]().Size() + reflect.TypeFor[registry.Artifact]().Size() + reflect.TypeFor[entry]().Size()
-	cost := int64(len(d.text)) + d.names.Cost() + int64(perFile)*int64(len(d.versions)) +
+	cost := int64(max(cap(d.body), len(d.text))) + int64(perFile)*int64(len(d.versions)) +
 		int64(reflect.TypeFor[patch]().Size())*int64(cap(d.patches)) +
 		64*int64(len(d.top)+len(d.releases)) + int64(reflect.TypeFor[document]().Size())
+	last := ""
 	for i := range d.versions {
-		a := &d.versions[i].Artifacts[0]
-		cost += digestCost(a.Digests)
+		v := &d.versions[i]
+		a := &v.Artifacts[0]
+		cost += digestCost(a.Digests) + int64(listing.Beside(d.text, a.File)+listing.Beside(d.text, a.URL))
+		if v.Version != last { // the files of a release share it
+			last = v.Version
+			cost += int64(listing.Beside(d.text, last))
+		}
 		if a.Companion != nil {
 			cost += int64(reflect.TypeFor[registry.Companion]().Size()) + digestCost(a.Companion.Digests)
 		}
 	}
-	return cost
+	return cost + cost/64 + d.names.Cost() // the heap rounds sizes up
 }
 
 func digestCost(digests []registry.Digest) (cost int64) {

@@ -2,7 +2,6 @@ package pypi
 
 import (
 	"encoding/json"
-	"slices"
 
 	"github.com/ecluse-gate/ecluse/internal/listing"
 	"github.com/ecluse-gate/ecluse/internal/pypi/naming"
@@ -58,7 +57,7 @@ func (s *scan) place() []place {
 		}
 		placed[i] = place{version, kind}
 		if i > 0 && placed[i-1].version == version { // files of a release come together, mostly
-			r.release = s.raw[i-1].release
+			placed[i].version, r.release = placed[i-1].version, s.raw[i-1].release
 		} else {
 			r.release = s.releaseOf(version)
 		}
@@ -113,15 +112,59 @@ func (s *scan) facts(placed []place) {
 	n := len(s.raw)
 	d := s.doc
 	d.versions, d.entries = make([]registry.Version, n), make([]entry, n)
-	artifacts := make([]registry.Artifact, n)
+	artifacts, own := make([]registry.Artifact, n), s.room()
 	for i := range s.raw {
 		r := &s.raw[i]
-		artifacts[i] = registry.Artifact{File: r.file, URL: r.address, Digests: r.digests, Companion: r.companion}
+		artifacts[i] = registry.Artifact{File: r.file, URL: r.address, Digests: own.keep(r.digests), Companion: own.companion(r.companion)}
 		d.entries[i] = r.entry
 		d.versions[i] = registry.Version{
 			Version: placed[i].version, Published: r.published, InstallScripts: placed[i].kind != naming.KindWheel,
 			Artifacts: artifacts[i : i+1 : i+1],
 		}
 	}
-	d.patches = slices.Clip(d.patches)
+	d.patches, d.releases, d.top = listing.Fit(d.patches), listing.Fit(d.releases), listing.Fit(d.top)
+}
+
+// room is arrays of the right size for what stays as long as the document. Those of the scan have grown, and digests would hold the outgrown
+// ones as well.
+type room struct {
+	digests    []registry.Digest
+	sums       []byte
+	companions []registry.Companion
+}
+
+func (s *scan) room() *room {
+	digests, sums, companions := 0, 0, 0
+	count := func(list []registry.Digest) {
+		digests += len(list)
+		for i := range list {
+			sums += len(list[i].Sum)
+		}
+	}
+	for i := range s.raw {
+		count(s.raw[i].digests)
+		if c := s.raw[i].companion; c != nil {
+			companions++
+			count(c.Digests)
+		}
+	}
+	return &room{make([]registry.Digest, 0, digests), make([]byte, 0, sums), make([]registry.Companion, 0, companions)}
+}
+
+func (r *room) keep(list []registry.Digest) []registry.Digest {
+	from := len(r.digests)
+	for _, d := range list {
+		start := len(r.sums)
+		r.sums = append(r.sums, d.Sum...)
+		r.digests = append(r.digests, registry.Digest{Algorithm: d.Algorithm, Sum: r.sums[start:len(r.sums):len(r.sums)]})
+	}
+	return r.digests[from:len(r.digests):len(r.digests)]
+}
+
+func (r *room) companion(c *registry.Companion) *registry.Companion {
+	if c == nil {
+		return nil
+	}
+	r.companions = append(r.companions, registry.Companion{Digests: r.keep(c.Digests)})
+	return &r.companions[len(r.companions)-1]
 }

@@ -41,6 +41,9 @@ func Scan(pkg registry.Package, src registry.Source) (registry.Document, error) 
 		if body, doc.dropped, err = webpage.ToJSON(doc.name, src); err != nil {
 			return nil, refusal(pkg, err)
 		}
+		body = listing.Fit(body)
+	} else {
+		doc.body = body
 	}
 	s := scan{Scanner: listing.NewScanner(body), links: naming.NewLinks(src.URL), doc: doc}
 	s.doc.text = s.Doc()

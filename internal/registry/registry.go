@@ -65,6 +65,9 @@ type Document interface {
 	Lookup(version string) int
 	// Dropped counts the entries that the scan could not use.
 	Dropped() int
+	// Source returns the body that the document was read from if the document keeps it, else nil. The same body, with the media type and
+	// the address that came with it, gives the same document again.
+	Source() []byte
 	// Cost is the number of bytes of memory that keeping the document takes.
 	Cost() int64
 }

@@ -131,6 +131,7 @@ func (b *builder) disk(key string, err error) error {
 // close ends what runs in the background and gives back what is open.
 func (b *builder) close() {
 	b.client.Close()
+	b.memory.Close()
 	if b.archive != nil {
 		b.archive.Close()
 	}

@@ -14,11 +14,12 @@ var page = template.Must(template.New("status").Parse(pageText)) //nolint:gochec
 
 func (s *Server) statusPage(w http.ResponseWriter, _ *http.Request) {
 	documents, bytes := s.opts.Documents.Size()
+	cold, _ := s.opts.Documents.Cold()
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
 	_ = page.Execute(w, map[string]any{
-		"Version": s.opts.Version, "Authorities": s.authorities(), "Documents": documents, "KiB": bytes >> 10,
+		"Version": s.opts.Version, "Authorities": s.authorities(), "Documents": documents, "Cold": cold, "KiB": bytes >> 10,
 	})
 }
