@@ -19,7 +19,7 @@ type target struct {
 	path    string
 	header  string // one "Name: value", or empty
 	status  int    // 0: 200
-	seconds int    // 0: 2
+	slow    bool   // it answers a few times a second: four clients are enough for it, and two seconds are not
 	gate    gate   // set for the gate
 }
 
@@ -43,7 +43,10 @@ func wrk(b *testing.B, t target, clients int) load {
 		b.Skip("SKIPPED: wrk is not installed; make setup brings it")
 	}
 	size := check(b, t)
-	seconds := max(t.seconds, 2)
+	seconds := 2
+	if t.slow {
+		clients, seconds = 4, 10
+	}
 	args := []string{
 		"-c", `ulimit -n "$(ulimit -Hn)"; exec "$@"`, "sh", bin, "-t", fmt.Sprint(min(2, clients)), "-c", fmt.Sprint(clients),
 		"-d", fmt.Sprintf("%ds", seconds), "--timeout", "60s", "-s", "testdata/report.lua",
