@@ -43,7 +43,7 @@ func wrk(b *testing.B, t target, clients int) load {
 		b.Skip("SKIPPED: wrk is not installed; make setup brings it")
 	}
 	size := check(b, t)
-	seconds := 2
+	seconds := 2 + clients/500 // many need a while to connect
 	if t.slow {
 		clients, seconds = 4, 10
 	}

@@ -1,16 +1,19 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"image/color"
 	"math"
+	"os"
 	"strconv"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgsvg"
 )
 
 // series is one line of a picture.
@@ -18,6 +21,13 @@ type series struct {
 	label string
 	unit  string  // of the benchmark
 	scale float64 // from the benchmark's unit to the axis's; 0: 1
+}
+
+func (s series) factor() float64 {
+	if s.scale == 0 {
+		return 1
+	}
+	return s.scale
 }
 
 // chart is one picture: the units of one benchmark over one key of its name.
@@ -60,7 +70,7 @@ func charts() []chart {
 		},
 		{
 			file: "documents-memory", title: "Memory of the gate, cache.maxBytes 256 MiB", x: "different listings of 160 KB asked for", y: "MiB",
-			bench: "GrowthDocuments", key: "documents", series: []series{{"resident, at rest", "RSS-MiB", 1}, {"resident, at most", "peak-MiB", 1}},
+			bench: "GrowthDocuments", key: "documents", series: []series{{"resident", "RSS-MiB", 1}},
 			flat: map[string]float64{"budget and a fifth": 256 * 1.2}, formatX: count,
 		},
 	}
@@ -79,6 +89,7 @@ var (
 
 // draw writes the picture of the results.
 func (c chart) draw(r results, path string) error {
+	plot.DefaultFont.Variant = "Sans"
 	p := plot.New()
 	p.BackgroundColor = color.White
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = c.title, c.x, c.y
@@ -94,7 +105,8 @@ func (c chart) draw(r results, path string) error {
 	}
 	if c.linear {
 		last := first[len(first)-1]
-		ideal := plotter.XYs{{X: first[0].x, Y: last.y * first[0].x / last.x}, {X: last.x, Y: last.y}}
+		y := last.y * c.series[0].factor()
+		ideal := plotter.XYs{{X: first[0].x, Y: y * first[0].x / last.x}, {X: last.x, Y: y}}
 		if err := c.dashes(p, "in proportion", ideal); err != nil {
 			return err
 		}
@@ -110,7 +122,20 @@ func (c chart) draw(r results, path string) error {
 		}
 	}
 	c.axes(p)
-	return p.Save(vg.Points(520), vg.Points(330), path)
+	return save(p, path)
+}
+
+// save draws with a margin, since labels reach beyond the ends of the axes.
+func save(p *plot.Plot, path string) error {
+	canvas := vgsvg.New(vg.Points(540), vg.Points(340))
+	margin := vg.Points(10)
+	p.Draw(draw.Crop(draw.New(canvas), margin, -2*margin, margin, -margin))
+	var out bytes.Buffer
+	if _, err := canvas.WriteTo(&out); err != nil {
+		return err
+	}
+	text := bytes.ReplaceAll(out.Bytes(), []byte("font-family:Liberation Sans;"), []byte("font-family:Liberation Sans,Arial,sans-serif;"))
+	return os.WriteFile(path, text, 0o644)
 }
 
 // axes sets scales and marks.
@@ -123,6 +148,15 @@ func (c chart) axes(p *plot.Plot) {
 	}
 	p.Y.Min = 0
 	p.Y.Max *= 1.35
+	p.Y.Tick.Marker = plot.TickerFunc(func(low, high float64) []plot.Tick {
+		ticks := plot.DefaultTicks{}.Ticks(low, high)
+		for i, t := range ticks {
+			if t.Label != "" {
+				ticks[i].Label = count(t.Value)
+			}
+		}
+		return ticks
+	})
 }
 
 func (c chart) dashes(p *plot.Plot, label string, points plotter.XYs) error {
@@ -140,13 +174,9 @@ func (c chart) line(p *plot.Plot, i int, s series, points []point) error {
 	if len(points) == 0 {
 		return nil // a peer that is not installed
 	}
-	scale := s.scale
-	if scale == 0 {
-		scale = 1
-	}
 	xys := make(plotter.XYs, len(points))
 	for j, pt := range points {
-		xys[j] = plotter.XY{X: pt.x, Y: pt.y * scale}
+		xys[j] = plotter.XY{X: pt.x, Y: pt.y * s.factor()}
 	}
 	l, marks, err := plotter.NewLinePoints(xys)
 	if err != nil {
@@ -190,7 +220,10 @@ func decades(format func(float64) string) plot.TickerFunc {
 }
 
 func count(v float64) string {
-	text := strconv.FormatFloat(v, 'f', -1, 64)
+	text := strconv.FormatFloat(v, 'g', 12, 64)
+	if v >= 1000 {
+		text = strconv.FormatFloat(v, 'f', 0, 64)
+	}
 	for i := len(text) - 3; i > 0 && v >= 1000; i -= 3 {
 		text = text[:i] + "," + text[i:]
 	}
