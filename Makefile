@@ -71,8 +71,8 @@ bench-plots: ## pictures and table from the raw results
 # PROFILES is where the profiles go, one for each benchmark.
 bench-profile: setup ## where the gate's time goes under the load of BENCH
 	@mkdir -p $(PROFILES)
-	BENCH_PROFILE='$(abspath $(PROFILES))' $(GO) test -run '^$$' -bench '$(BENCH)' ./internal/bench
-	@for f in $(PROFILES)/*.pprof; do echo; echo "$$f"; $(GO) tool pprof -top -nodecount 15 "$$f" 2>/dev/null; done
+	BENCH_PROFILE='$(abspath $(PROFILES))' $(GO) test -run '^$$' -bench '$(BENCH)' -timeout 30m ./internal/bench
+	@for f in $(PROFILES)/*.pprof; do echo; echo "$$f"; $(GO) tool pprof -top -nodecount 15 "$$f"; $(GO) tool pprof -top -cum -nodecount 15 -show ecluse-gate "$$f"; done 2>/dev/null
 
 fix: ## what a machine can mend
 	$(TOOL) gofumpt -w .

@@ -27,7 +27,6 @@ type target struct {
 type load struct {
 	rate, p50, p99 float64 // requests a second, milliseconds
 	cpu            float64 // microseconds of the server for each request
-	bytes          int64   // of a whole answer
 }
 
 // ofGate is a target of a gate.
@@ -47,15 +46,16 @@ func wrk(b *testing.B, t target, clients int) load {
 	if t.slow {
 		clients, seconds = 4, 10
 	}
+	if t.gate.profile != "" {
+		seconds = 5
+		t.gate.signal(b)
+	}
 	args := []string{
 		"-c", `ulimit -n "$(ulimit -Hn)"; exec "$@"`, "sh", bin, "-t", fmt.Sprint(min(2, clients)), "-c", fmt.Sprint(clients),
 		"-d", fmt.Sprintf("%ds", seconds), "--timeout", "60s", "-s", "testdata/report.lua",
 	}
 	if t.header != "" {
 		args = append(args, "-H", t.header)
-	}
-	if t.gate.profile != "" {
-		t.gate.signal(b)
 	}
 	before := t.process.cpu()
 	out, err := exec.Command("sh", append(args, t.process.url+t.path)...).CombinedOutput()
@@ -82,7 +82,7 @@ func wrk(b *testing.B, t target, clients int) load {
 	}
 	return load{
 		rate: float64(requests) / (float64(micros) / 1e6), p50: p50 / 1e3, p99: p99 / 1e3,
-		cpu: float64(used.Microseconds()) / float64(requests), bytes: read / requests,
+		cpu: float64(used.Microseconds()) / float64(requests),
 	}
 }
 
@@ -151,6 +151,7 @@ func compare(b *testing.B, name string, clients int, gate target, peers ...targe
 			other := wrk(b, peer, clients)
 			b.ReportMetric(other.rate, peer.name+"-req/s")
 			b.ReportMetric(other.p99, peer.name+"-p99-ms")
+			b.ReportMetric(other.cpu, peer.name+"-cpu-us/req")
 			b.ReportMetric(own.rate/other.rate, "ratio/"+peer.name)
 		}
 	})
