@@ -7,9 +7,11 @@ COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 PACKAGES ?= ./...
 FUZZTIME ?= 2s
 BENCH ?= .
-COUNT ?= 5
+COUNT ?= 1
+PROFILES ?= dist/profiles
+RESULTS := docs/performance/results.txt
 
-.PHONY: build setup setup-system check format lint fuzz vuln test bench fix clean
+.PHONY: build setup setup-system check format lint fuzz vuln test bench bench-report bench-plots bench-profile fix clean
 
 build: ## bin/ecluse, static
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o bin/ecluse ./cmd/ecluse
@@ -28,6 +30,8 @@ check: format ## everything that needs no running
 	$(GO) vet $(PACKAGES)
 	$(GO) build $(PACKAGES)
 	$(GO) test ./internal/archtest
+	$(GO) -C tools vet ./benchplot
+	$(GO) -C tools test ./benchplot
 	$(MAKE) --no-print-directory lint
 	$(GO) mod tidy -diff
 	@echo 'go fix -diff $(PACKAGES)'; out=$$($(GO) fix -diff $(PACKAGES)) && test -z "$$out" || { echo "$$out"; echo 'go fix has something to say: run make fix'; exit 1; }
@@ -51,7 +55,24 @@ test: setup ## every test once, shuffled, with the race detector; counts them
 	$(GO) test -run 'TestHugeDocuments' ./internal/server
 
 bench: setup
-	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) $(PACKAGES)
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) -timeout 30m $(PACKAGES)
+
+# Each repetition of a comparison asks all servers one after the other, so that ratios are of measurements that follow each other.
+bench-report: setup ## the goals and the growth curves anew: raw results, pictures, table; a quarter of an hour on a quiet machine
+	@mkdir -p $(dir $(RESULTS)) && : >$(RESULTS)
+	$(GO) test -run '^$$' -bench '^Benchmark(Listing|NotModified|Refusal|Artifact|ColdArtifact)$$' -count 5 -timeout 30m ./internal/bench >>$(RESULTS)
+	$(GO) test -run '^$$' -bench '^Benchmark(Gzip|ComesOfAge)$$' -count 5 ./internal/segment ./internal/server >>$(RESULTS)
+	$(GO) test -run '^$$' -bench '^BenchmarkGrowth' -count 3 -timeout 30m ./internal/bench >>$(RESULTS)
+	$(MAKE) --no-print-directory bench-plots
+
+bench-plots: ## pictures and table from the raw results
+	$(GO) -C tools run ./benchplot -in ../$(RESULTS) -plots ../$(dir $(RESULTS)) -page ../docs/performance.md
+
+# PROFILES is where the profiles go, one for each benchmark.
+bench-profile: setup ## where the gate's time goes under the load of BENCH
+	@mkdir -p $(PROFILES)
+	BENCH_PROFILE='$(abspath $(PROFILES))' $(GO) test -run '^$$' -bench '$(BENCH)' -timeout 30m ./internal/bench
+	@for f in $(PROFILES)/*.pprof; do echo; echo "$$f"; $(GO) tool pprof -top -nodecount 15 "$$f"; $(GO) tool pprof -top -cum -nodecount 15 -show ecluse-gate "$$f"; done 2>/dev/null
 
 fix: ## what a machine can mend
 	$(TOOL) gofumpt -w .

@@ -2,22 +2,17 @@ package server
 
 import (
 	"bufio"
-	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/ecluse-gate/ecluse/internal/config"
-	"github.com/ecluse-gate/ecluse/internal/fake/fakenpm"
-	"github.com/ecluse-gate/ecluse/internal/fake/packument"
 	"github.com/ecluse-gate/ecluse/internal/obs"
 )
 
@@ -30,7 +25,7 @@ func benchGate(b *testing.B, registry http.Handler, settings ...string) *httptes
 }
 
 // benchServer is a gate in front of a registry on loopback.
-func benchServer(b *testing.B, registry http.Handler, settings ...string) *Server {
+func benchServer(b testing.TB, registry http.Handler, settings ...string) *Server {
 	b.Helper()
 	up := httptest.NewServer(registry)
 	b.Cleanup(up.Close)
@@ -91,75 +86,3 @@ func hammer(b *testing.B, addr, path, header string, status int) {
 }
 
 func host(url string) string { return strings.TrimPrefix(url, "http://") }
-
-// BenchmarkListing compares a warm listing with what else could serve the same document, in the same run and as whole requests over loopback:
-// a plain Go file server, one that has it packed already, nginx with a warm cache, and Verdaccio, which holds it as its own.
-func BenchmarkListing(b *testing.B) {
-	for _, size := range []struct {
-		name string
-		doc  []byte
-	}{{"160KB", packument.Generate("p", 118, 1)}, {"3.7MB", large(time.Now().Add(-30 * 24 * time.Hour))}} {
-		up := fakenpm.New("http://unused.test")
-		up.SetDocument("p", size.doc)
-		gate := benchGate(b, up)
-		plain, ready := fileServer(b, size.doc, ""), fileServer(b, gzipBytes(b, size.doc), "gzip")
-		nginx, verdaccio := startNginx(b, host(plain.URL)), startVerdaccio(b, size.doc)
-		req, _ := http.NewRequestWithContext(b.Context(), http.MethodGet, gate.URL+"/npm/p", nil)
-		req.Header.Set("Accept-Encoding", "identity")
-		resp, err := gate.Client().Transport.RoundTrip(req)
-		if err != nil {
-			b.Fatal(err)
-		}
-		n, _ := io.Copy(io.Discard, resp.Body)
-		resp.Body.Close()
-		b.Logf("%s: document %d bytes, served %d", size.name, len(size.doc), n)
-		const packed, short = "Accept-Encoding: gzip\r\n", "Accept: application/vnd.npm.install-v1+json\r\n"
-		tag := "If-None-Match: " + resp.Header.Get("ETag") + "\r\n"
-		b.Run(size.name+"/plain", func(b *testing.B) { hammer(b, host(plain.URL), "/p", "", 200) })
-		b.Run(size.name+"/full", func(b *testing.B) { hammer(b, host(gate.URL), "/npm/p", "", 200) })
-		b.Run(size.name+"/nginx-cache", func(b *testing.B) { hammerPeer(b, nginx, "/cached/p", "") })
-		b.Run(size.name+"/plain-gzip", func(b *testing.B) { hammer(b, host(ready.URL), "/p", packed, 200) })
-		b.Run(size.name+"/full-gzip", func(b *testing.B) { hammer(b, host(gate.URL), "/npm/p", packed, 200) })
-		b.Run(size.name+"/abbreviated", func(b *testing.B) { hammer(b, host(gate.URL), "/npm/p", short, 200) })
-		b.Run(size.name+"/abbreviated-gzip", func(b *testing.B) { hammer(b, host(gate.URL), "/npm/p", short+packed, 200) })
-		b.Run(size.name+"/304", func(b *testing.B) { hammer(b, host(gate.URL), "/npm/p", tag, 304) })
-		b.Run(size.name+"/verdaccio", func(b *testing.B) { hammerPeer(b, verdaccio, "/p", "") })
-		b.Run(size.name+"/verdaccio-gzip", func(b *testing.B) { hammerPeer(b, verdaccio, "/p", packed) })
-	}
-}
-
-// BenchmarkRefusal is what a refused client costs while an authority cools (C80).
-func BenchmarkRefusal(b *testing.B) {
-	up := fakenpm.New("http://unused.test")
-	up.Always(http.StatusTooManyRequests, "Retry-After", "600")
-	gate := benchGate(b, up)
-	resp, err := http.Get(gate.URL + "/npm/p")
-	if err != nil {
-		b.Fatal(err)
-	}
-	resp.Body.Close()
-	hammer(b, host(gate.URL), "/npm/p", "", 503)
-}
-
-// BenchmarkArtifact streams a 10 MB file through the gate, which hashes it, beside http.ServeContent and, where it is installed,
-// nginx as a proxy, all from the same bytes in the same run.
-func BenchmarkArtifact(b *testing.B) {
-	file := bytes.Repeat([]byte("0123456789abcdef"), 10<<16)
-	doc := fmt.Appendf(nil, `{"name":"p","versions":{"1.0.0":{"name":"p","version":"1.0.0","dist":{"tarball":"http://x.test/p/-/p-1.0.0.tgz","integrity":%q}}},"time":{"1.0.0":"1999-01-01T00:00:00Z"}}`,
-		fakenpm.Integrity(file))
-	up := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !strings.Contains(r.URL.Path, "/-/") {
-			_, _ = w.Write(doc)
-			return
-		}
-		http.ServeContent(w, r, "p.tgz", time.Time{}, bytes.NewReader(file))
-	})
-	gate, kept := benchGate(b, up), benchGate(b, up, "artifacts.maxBytes", "1GiB")
-	plain := httptest.NewServer(up)
-	defer plain.Close()
-	nginx := startNginx(b, host(plain.URL))
-	b.Run("kept", func(b *testing.B) { hammer(b, host(kept.URL), "/npm/p/-/p-1.0.0.tgz", "", 200) })
-	b.Run("plain", func(b *testing.B) { hammer(b, host(plain.URL), "/p/-/p-1.0.0.tgz", "", 200) })
-	b.Run("gate", func(b *testing.B) { hammer(b, host(gate.URL), "/npm/p/-/p-1.0.0.tgz", "", 200) })
-	b.Run("nginx-proxy", func(b *testing.B) { hammerPeer(b, nginx, "/p/-/p-1.0.0.tgz", "") })
-}

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"bytes"
 	"compress/gzip"
 	"fmt"
 	"io"
@@ -38,12 +39,20 @@ func ReadBody(resp *http.Response, limit int64) ([]byte, error) {
 		n, err := r.Read(buf[len(buf):min(cap(buf), int(limit)+1)])
 		buf = buf[:len(buf)+n]
 		if err == io.EOF { // a wrapped one is a cut body
-			return buf, nil
+			return fit(buf), nil
 		}
 		if err != nil {
 			return nil, raw.or(fmt.Errorf("%w: %v", registry.ErrMalformed, err))
 		}
 	}
+}
+
+// fit gives a body without the room that was held ready for more, where that is much: a body may be kept for long.
+func fit(buf []byte) []byte {
+	if cap(buf)-len(buf) <= len(buf)/16 {
+		return buf
+	}
+	return bytes.Clone(buf)
 }
 
 // failureReader remembers a failure of the connection, to tell a cut body from a lying one.

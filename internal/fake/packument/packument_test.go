@@ -37,6 +37,14 @@ func TestTexts(t *testing.T) {
 	}
 }
 
+// Very many bare versions fit into what a gate reads.
+func TestBare(t *testing.T) {
+	doc := packument.Generate("p", 1000, 1, packument.Bare())
+	if !json.Valid(doc) || len(doc) > 350_000 {
+		t.Errorf("%d bytes, valid: %v", len(doc), json.Valid(doc))
+	}
+}
+
 // The versions are all different, also many of them.
 func TestVersionsAreUnique(t *testing.T) {
 	seen := map[string]bool{}
