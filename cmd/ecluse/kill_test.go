@@ -19,7 +19,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ecluse-gate/ecluse/internal/durable"
 	"github.com/ecluse-gate/ecluse/internal/durable/durabletest"
 	"github.com/ecluse-gate/ecluse/internal/emulator"
 	"github.com/ecluse-gate/ecluse/internal/search"
@@ -172,7 +171,9 @@ func (v *victim) run(prefix ...string) {
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
 	v.mu.Lock() // the child's first request waits until it is known whose it is
+	forks.Lock()
 	err = cmd.Start()
+	forks.Unlock()
 	gone := make(chan struct{})
 	v.child, v.gone, v.seen = cmd.Process, gone, 0
 	clear(v.open)
@@ -190,16 +191,24 @@ func (v *victim) run(prefix ...string) {
 	}
 }
 
+// forks keeps the start of a process apart from journals that are open in this one: between fork and exec the new process has every lock that its
+// parent has.
+var forks sync.RWMutex
+
 // released waits until the kernel has taken the dead process's lock from the journal: a tracer may end a moment before the last of its
 // tracee's threads.
 func (v *victim) released() {
 	v.t.Helper()
-	folder, err := os.Open(v.path("journal"))
-	if err != nil {
-		return // it died before there was one
-	}
-	defer folder.Close()
-	until(v.t, "the end of a dead process's lock", func() bool { return syscall.Flock(int(folder.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil })
+	until(v.t, "the end of a dead process's lock", func() bool {
+		forks.RLock()
+		defer forks.RUnlock()
+		folder, err := os.Open(v.path("journal"))
+		if err != nil {
+			return true // it died before there was one
+		}
+		defer folder.Close()
+		return syscall.Flock(int(folder.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil
+	})
 }
 
 func until(t *testing.T, what string, ready func() bool) {
@@ -234,6 +243,8 @@ func (v *victim) path(name string) string { return filepath.Join(v.dir, name) }
 func (v *victim) after() (verdict string) {
 	t := v.t
 	t.Helper()
+	forks.RLock()
+	defer forks.RUnlock()
 	if _, err := os.Stat(v.path("journal")); err != nil {
 		return "no journal"
 	}
@@ -279,13 +290,6 @@ func (v *victim) looks(now time.Time, want string) {
 	v.t.Helper()
 	before := v.listing()
 	report, err := review.Show(v.path("journal"), now)
-	for range 100 { // a tracer may be gone a moment before the kernel has taken the dead run's lock away
-		if durable.CodeOf(err) != durable.CodeLocked {
-			break
-		}
-		time.Sleep(20 * time.Millisecond)
-		report, err = review.Show(v.path("journal"), now)
-	}
 	must(v.t, err)
 	if got := v.listing(); !slices.Equal(got, before) {
 		v.t.Errorf("show wrote: %v, then %v", before, got)
