@@ -73,7 +73,9 @@ func TestPrivateDirectory(t *testing.T) {
 		base + "/good/":                         false,
 		base + "/good/../good":                  false,
 		"/":                                     false,
-		os.TempDir():                            false,
+	}
+	if info, err := os.Stat(os.TempDir()); err == nil && info.Mode().Perm()&0o002 != 0 { // some machines have a private one
+		cases[os.TempDir()] = false
 	}
 	for path, ok := range cases {
 		d, err := durable.Open(path, durable.Options{})
