@@ -47,7 +47,7 @@ vuln: ## known vulnerabilities, if the database can be reached
 	GO='$(GO)' tools/vuln $(PACKAGES)
 
 test: setup ## every test once, shuffled, with the race detector; counts them
-	$(TOOL) gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg -- -shuffle=on -race -timeout 15m $(PACKAGES)
+	$(TOOL) gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg -- -shuffle=on -race -timeout 30m $(PACKAGES)
 	$(GO) test -run 'TestHugeDocuments' ./internal/server
 
 bench: setup

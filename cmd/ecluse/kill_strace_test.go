@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -92,6 +93,9 @@ func TestKilledAtEverySystemCall(t *testing.T) {
 		t.Skip("many processes")
 	}
 	if err := exec.Command("strace", "-o", "/dev/null", "true").Run(); err != nil {
+		if errors.Is(err, exec.ErrNotFound) && os.Getenv("CI") == "true" {
+			t.Fatal("strace is missing; make setup installs it")
+		}
 		t.Skipf("NO STRACE: the kill matrix over system calls was not run: %v", err)
 	}
 	all := trace(t)

@@ -32,6 +32,7 @@ const childEnv = "ECLUSE_MIRROR_TEST_CHILD"
 type childOptions struct {
 	Path, URL string // of the queue
 	House     string // of the target
+	Spool     string // a folder for files on their way, which a killed process leaves behind
 	KillAt    string // a mark, see WorkerOptions.At; empty: live on
 	Alone     bool
 	Slow      time.Duration // each publication takes this long
@@ -44,11 +45,6 @@ func child() int {
 	if err := json.Unmarshal([]byte(os.Getenv(childEnv)), &o); err != nil {
 		panic(err)
 	}
-	spool, err := os.MkdirTemp("", "ecluse-mirror-test-")
-	if err != nil {
-		panic(err)
-	}
-	defer os.RemoveAll(spool)
 	kill := func(mark string) {
 		if mark == o.KillAt {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
@@ -57,7 +53,7 @@ func child() int {
 	}
 	w := NewWorker(WorkerOptions{
 		Lanes:    map[string]Lane{"npm": {Source: plainSource{}, Target: &plainTarget{url: o.House, slow: o.Slow}}},
-		SpoolDir: spool, MaxBytes: 1 << 20, Metrics: obs.NewMetrics(), Logger: slog.New(slog.DiscardHandler), At: kill,
+		SpoolDir: o.Spool, MaxBytes: 1 << 20, Metrics: obs.NewMetrics(), Logger: slog.New(slog.DiscardHandler), At: kill,
 	})
 	q, err := OpenQueue(context.Background(), QueueOptions{
 		URL: o.URL, Path: o.Path, Alone: o.Alone, Workers: 4, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
@@ -183,6 +179,7 @@ func (s *shelf) check(t *testing.T, jobs ...Job) (conflicts int) {
 // startChild starts a worker process and returns it with a function that waits for its end.
 func startChild(t *testing.T, o childOptions) *exec.Cmd {
 	t.Helper()
+	o.Spool = t.TempDir()
 	encoded, err := json.Marshal(o)
 	if err != nil {
 		t.Fatal(err)

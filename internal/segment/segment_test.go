@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"io"
 	"math/rand/v2"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -232,6 +233,9 @@ func TestOtherReaders(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := exec.LookPath(command[0]); err != nil {
+				if os.Getenv("CI") == "true" {
+					t.Fatal(err)
+				}
 				t.Skipf("SKIPPED: %s is not installed", command[0])
 			}
 			cmd := exec.CommandContext(t.Context(), command[0], command[1:]...)
