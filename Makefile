@@ -22,7 +22,7 @@ setup-system:
 	tools/setup-system
 
 testtools/node_modules/.installed: testtools/package-lock.json testtools/package.json
-	cd testtools && npm ci --no-progress --loglevel=error
+	cd testtools && npm ci --no-progress --loglevel=error --fetch-retries=5
 	touch $@
 
 # In the order of cost: the first failure stops.

@@ -81,7 +81,7 @@ func (d *disk) unmount() {
 		_ = d.folder.Close()
 		d.folder = nil
 		// A loop device can be busy for a moment after a shutdown.
-		for range 200 {
+		for range 1500 {
 			if exec.Command("umount", d.mount).Run() == nil {
 				return
 			}
@@ -161,39 +161,51 @@ func playUntilCut(t *testing.T, d *disk, s *state, calls []call, k int) (done in
 }
 
 // The test above would also pass on a disk that never forgets. So: on the same disks, a file that is linked without a sync of its folder is
-// forgotten, and one that is written without a sync of its own is forgotten or empty. tc-088.
+// forgotten, and one that is written without a sync of its own is forgotten or empty; in one of five tries, since the kernel may write at any time. tc-088.
 func TestPowerLossForgets(t *testing.T) {
 	for _, kind := range []string{"ext4", "xfs"} {
 		for _, skipped := range []durable.Step{durable.StepSync, durable.StepSyncDir} {
 			t.Run(kind+" without "+string(skipped), func(t *testing.T) {
 				d := newDisk(t, kind)
-				dir := filepath.Join(d.mount, "private")
-				if err := errors.Join(os.Mkdir(dir, 0o700), d.settle()); err != nil {
-					t.Fatal(err)
-				}
 				skip := []durable.Step{skipped}
 				if skipped == durable.StepSync {
 					skip = append(skip, durable.StepSyncDir) // syncing the folder may write the file back as well
 				}
-				folder, err := durable.Open(dir, durable.Options{Around: func(s durable.Step, _ string, call func() error) error {
-					if slices.Contains(skip, s) {
-						return nil
+				for try := range 5 {
+					if forgets(t, d, filepath.Join(d.mount, fmt.Sprint("private-", try)), skip) {
+						return
 					}
-					return call()
-				}})
-				if err != nil {
-					t.Fatal(err)
 				}
-				if err := folder.Publish("a.json", []byte("acknowledged")); err != nil {
-					t.Fatal(err)
-				}
-				if err := errors.Join(folder.Close(), d.cut(), d.remount()); err != nil {
-					t.Fatal(err)
-				}
-				if data, err := os.ReadFile(filepath.Join(dir, "a.json")); string(data) == "acknowledged" || err != nil && !errors.Is(err, fs.ErrNotExist) {
-					t.Errorf("this disk forgets nothing, so the matrix proves nothing: %q %v", data, err)
-				}
+				t.Error("this disk forgets nothing, so the matrix proves nothing")
 			})
 		}
 	}
+}
+
+// forgets publishes a file without some steps, cuts the power, and tells whether the file is gone or empty.
+func forgets(t *testing.T, d *disk, dir string, skip []durable.Step) bool {
+	t.Helper()
+	if err := errors.Join(os.Mkdir(dir, 0o700), d.settle()); err != nil {
+		t.Fatal(err)
+	}
+	folder, err := durable.Open(dir, durable.Options{Around: func(s durable.Step, _ string, call func() error) error {
+		if slices.Contains(skip, s) {
+			return nil
+		}
+		return call()
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := folder.Publish("a.json", []byte("acknowledged")); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(folder.Close(), d.cut(), d.remount()); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "a.json"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return string(data) != "acknowledged"
 }

@@ -166,7 +166,7 @@ func TestOneConnectionIsEnough(t *testing.T) {
 	defer server.Close()
 	base := &http.Transport{MaxConnsPerHost: 1}
 	defer base.CloseIdleConnections()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	req, _ := http.NewRequestWithContext(ctx, "GET", server.URL, nil)
 	resp, err := Get(ctx, New(Options{}), base, req, GetOptions{})

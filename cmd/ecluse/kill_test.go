@@ -148,11 +148,10 @@ func (v *victim) serve(w http.ResponseWriter, r *http.Request) {
 func (v *victim) connection(c net.Conn, state http.ConnState) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	switch state {
-	case http.StateNew:
-		v.open[c] = struct{}{}
-	case http.StateClosed:
+	if state == http.StateClosed {
 		delete(v.open, c)
+	} else if state == http.StateNew {
+		v.open[c] = struct{}{}
 	}
 }
 

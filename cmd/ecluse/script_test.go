@@ -17,7 +17,7 @@ const oneThread = "ecluse-one-thread"
 
 // While packages are set up the work is on the process's first thread; a lock taken now keeps it there. Taken later, it would keep whatever thread the
 // scheduler has moved the work to, and a tracer that follows the first thread would see nothing of it.
-func init() {
+func init() { //nolint:gochecknoinits // see above
 	if filepath.Base(os.Args[0]) == oneThread {
 		runtime.LockOSThread()
 	}

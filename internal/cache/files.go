@@ -18,8 +18,11 @@ type Files struct {
 	folder *durable.Spools
 	known  *Store[string, int64] // name to size; the bound lives here
 
-	mu      sync.Mutex // guards growing
+	mu      sync.Mutex // guards all below
 	growing map[string]*growing
+	active  int       // fetches that have not ended, those that nobody can join any more included
+	ended   sync.Cond // one of them has
+	closed  bool
 }
 
 // OpenFiles opens the folder of the store and takes over what it holds. A bound of 0 keeps nothing.
@@ -29,6 +32,7 @@ func OpenFiles(path string, maxBytes int64) (*Files, error) {
 		return nil, err
 	}
 	f := &Files{folder: folder, growing: map[string]*growing{}}
+	f.ended.L = &f.mu
 	f.known = NewStore[string, int64](maxBytes)
 	f.known.OnDrop(func(name string, _ int64) { _ = folder.Remove(name) }) // a file that stays is met again at the next start
 	slices.SortFunc(kept, func(a, b durable.Kept) int { return cmp.Compare(a.Age, b.Age) })
@@ -41,8 +45,20 @@ func OpenFiles(path string, maxBytes int64) (*Files, error) {
 // ErrBusy is wrapped by the error of OpenFiles while another process has the folder.
 var ErrBusy = durable.ErrSpoolsBusy
 
-// Close gives the folder to other processes. Readers keep what they read; nothing more may be fetched.
-func (f *Files) Close() error { return f.folder.Close() }
+// Close ends what is being fetched, but for files that are whole: they are kept. Then it gives the folder to other processes. Readers keep what they
+// have; nothing more may be fetched.
+func (f *Files) Close() error {
+	f.mu.Lock()
+	f.closed = true
+	for _, g := range f.growing {
+		g.cancel()
+	}
+	for f.active > 0 {
+		f.ended.Wait()
+	}
+	f.mu.Unlock()
+	return f.folder.Close()
+}
 
 // Size returns the number of files kept and their bytes.
 func (f *Files) Size() (n int, bytes int64) { return f.known.Size() }
@@ -117,6 +133,10 @@ func (f *Files) join(ctx context.Context, name string, open func(context.Context
 	g := &growing{cancel: cancel, readers: 1, users: 2, opened: make(chan struct{}), size: -1}
 	g.changed.L = &g.mu
 	f.growing[name] = g
+	f.active++
+	if f.closed {
+		cancel()
+	}
 	go f.grow(gctx, name, g, open)
 	return g
 }
@@ -126,14 +146,20 @@ func (f *Files) grow(ctx context.Context, name string, g *growing, open func(con
 	defer g.cancel()
 	err := f.fill(ctx, name, g, open)
 	f.mu.Lock()
+	defer f.mu.Unlock()
 	if f.growing[name] == g {
 		delete(f.growing, name)
 	}
-	f.mu.Unlock()
 	g.end(err)
+	f.active--
+	f.ended.Broadcast()
 }
 
 func (f *Files) fill(ctx context.Context, name string, g *growing, open func(context.Context) (*Body, error)) error {
+	if err := ctx.Err(); err != nil { // the store is closed
+		g.open(nil, 0, err)
+		return err
+	}
 	body, err := open(ctx)
 	if err != nil {
 		g.open(nil, 0, err)

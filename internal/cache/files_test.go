@@ -147,6 +147,34 @@ func TestFilesLateReader(t *testing.T) {
 	}
 }
 
+// A store that is closed writes nothing any more: a file whose readers have all of it is kept before, and one that still comes is given up.
+func TestFilesClose(t *testing.T) {
+	dir := t.TempDir()
+	f := openFiles(t, dir, 1<<30)
+	var opens atomic.Int32
+	r, _, err := f.Fetch(t.Context(), "whole", from([]byte("content"), nil, &opens, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	half, _, err := f.Fetch(t.Context(), "half", from(bytes.Repeat([]byte("x"), 200<<10), make(chan struct{}), &opens, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(r); err != nil || string(got) != "content" {
+		t.Errorf("%q, %v", got, err)
+	}
+	_ = f.Close()
+	if got := names(t, dir); len(got) != 1 || got[0] != "whole" || f.active != 0 {
+		t.Errorf("kept: %v, %d fetches", got, f.active)
+	}
+	if _, err := io.ReadAll(half); !errors.Is(err, context.Canceled) {
+		t.Errorf("the other: %v", err)
+	}
+	if _, _, err := f.Fetch(t.Context(), "late", from(nil, nil, &opens, nil)); err == nil {
+		t.Error("a closed store fetches")
+	}
+}
+
 func waitFor(t *testing.T, ready func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !ready(); time.Sleep(time.Millisecond) {

@@ -151,19 +151,19 @@ func until(t *testing.T, what string, ready func() bool) {
 	}
 }
 
-// lastPort is the number of the last port that freeAddress picked, from firstPort.
-var lastPort atomic.Uint32
-
-func init() { lastPort.Store(rand.Uint32N(ports)) }
-
 const firstPort, ports = 11000, 20000
+
+var (
+	somewhere = rand.Uint32N(ports) // where this process begins to look for a port
+	picked    atomic.Uint32
+)
 
 // freeAddress picks a loopback address for a program that cannot pick one itself. It is picked once, and lies below the ports that the kernel gives to
 // whoever asks for any, so that it is nobody's until the program listens there, however long it takes to start.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	for range ports {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", firstPort+lastPort.Add(1)%ports))
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", firstPort+(somewhere+picked.Add(1))%ports))
 		if err == nil {
 			defer l.Close()
 			return l.Addr().String()

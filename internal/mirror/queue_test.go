@@ -104,9 +104,9 @@ func status(t *testing.T, q *Queue) Status {
 
 func until(t *testing.T, what string, ready func() bool) {
 	t.Helper()
-	for end := time.Now().Add(90 * time.Second); !ready(); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(3 * time.Minute); !ready(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("%s: not within 90 s", what)
+			t.Fatalf("%s: not within three minutes", what)
 		}
 	}
 }
