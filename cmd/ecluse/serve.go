@@ -99,6 +99,7 @@ func serve(ctx context.Context, sys *cli.System, cfg *config.Config, worker bool
 	var background sync.WaitGroup
 	defer background.Wait()
 	background.Go(func() { gate.RunAdvisories(ctx) })
+	background.Go(func() { gate.PaceCollector(ctx) })
 	stopMirror, err := beginMirror(ctx, cfg, gate, worker)
 	if err != nil {
 		return err

@@ -1,0 +1,31 @@
+package server
+
+import (
+	"math"
+	"testing"
+)
+
+// Issue 7, C43: what is kept and the room to collect it in stay within cache.maxBytes and a fifth, and a collection is never due after less than 24 MB.
+func TestPace(t *testing.T) {
+	last := usual
+	for documents := int64(0); documents < 1<<40; documents += 1 + documents/50 {
+		percent := pace(documents)
+		if percent > last || percent < earliest {
+			t.Fatalf("%d bytes: %d %%, after %d %%", documents, percent, last)
+		}
+		last = percent
+		grow := documents * int64(percent) / 100
+		if documents > least && grow < least*95/100 || documents > 96<<20 && grow > documents*earliest/100+1 {
+			t.Errorf("%d bytes may grow by %d", documents, grow)
+		}
+	}
+	for _, budget := range []int64{96 << 20, 256 << 20, 1 << 30, 64 << 30} {
+		documents := budget * 7 / 8 // see gate.Documents
+		if all := documents + documents*int64(pace(documents))/100; all > budget*6/5 {
+			t.Errorf("with cache.maxBytes %d, documents and their room take %d", budget, all)
+		}
+	}
+	if pace(math.MaxInt64) != earliest {
+		t.Error("overflow")
+	}
+}
