@@ -61,7 +61,7 @@ bench: setup
 bench-report: setup ## the goals and the growth curves anew: raw results, pictures, table; a quarter of an hour on a quiet machine
 	@mkdir -p $(dir $(RESULTS)) && : >$(RESULTS)
 	$(GO) test -run '^$$' -bench '^Benchmark(Listing|NotModified|Refusal|Artifact|ColdArtifact)$$' -count 5 -timeout 30m ./internal/bench >>$(RESULTS)
-	$(GO) test -run '^$$' -bench '^Benchmark(Gzip|ComesOfAge)$$' -count 5 ./internal/segment ./internal/server >>$(RESULTS)
+	$(GO) test -run '^$$' -bench '^Benchmark(Pack|ComesOfAge|Merged)$$' -count 5 ./internal/segment ./internal/server >>$(RESULTS)
 	$(GO) test -run '^$$' -bench '^BenchmarkGrowth' -count 3 -timeout 30m ./internal/bench >>$(RESULTS)
 	$(MAKE) --no-print-directory bench-plots
 

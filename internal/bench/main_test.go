@@ -55,7 +55,8 @@ func describe() {
 	for _, tool := range []struct{ key, name, flag string }{{"kernel", "uname", "-r"}, {"nginx", "nginx", "-v"}, {"node", "node", "--version"}} {
 		if path, ok := lookPath(tool.name); ok {
 			out, _ := exec.Command(path, tool.flag).CombinedOutput()
-			fmt.Printf("%s: %s\n", tool.key, strings.TrimPrefix(strings.TrimPrefix(strings.TrimSpace(string(out)), "nginx version: nginx/"), "v"))
+			version, _, _ := strings.Cut(strings.TrimSpace(string(out)), "-") // what a kernel's builder adds says nothing
+			fmt.Printf("%s: %s\n", tool.key, strings.TrimPrefix(strings.TrimPrefix(version, "nginx version: nginx/"), "v"))
 		}
 	}
 	var verdaccio struct{ Version string }
