@@ -136,7 +136,7 @@ func BenchmarkArtifact(b *testing.B) {
 }
 
 // BenchmarkColdArtifact is 50 clients who ask at once for a file of 10 MB that nobody has asked for before. The registry thinks for 100
-// milliseconds and then sends 64 KB every 2 milliseconds. Before each, one client asks the registry itself for the same. All have read the
+// milliseconds and then sends 64 KB every 10 milliseconds. Before each, one client asks the registry itself for the same. All have read the
 // listing on the connection that they use.
 func BenchmarkColdArtifact(b *testing.B) {
 	const crowd = 50
@@ -178,6 +178,6 @@ func trickle(w http.ResponseWriter, file []byte) {
 		}
 		_ = http.NewResponseController(w).Flush()
 		file = file[n:]
-		time.Sleep(2 * time.Millisecond)
+		time.Sleep(10 * time.Millisecond)
 	}
 }

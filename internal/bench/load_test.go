@@ -52,7 +52,7 @@ func wrk(b *testing.B, t target, clients int) load {
 		t.gate.signal(b)
 	}
 	args := []string{
-		"-c", `ulimit -n "$(ulimit -Hn)"; exec "$@"`, "sh", bin, "-t", fmt.Sprint(min(2, clients)), "-c", fmt.Sprint(clients),
+		"-c", `ulimit -n "$(ulimit -Hn)"; exec "$@"`, "sh", bin, "-t", threads(clients), "-c", fmt.Sprint(clients),
 		"-d", fmt.Sprintf("%ds", seconds), "--timeout", "60s", "-s", "testdata/report.lua",
 	}
 	if t.header != "" {
@@ -85,6 +85,15 @@ func wrk(b *testing.B, t target, clients int) load {
 		rate: float64(requests) / (float64(micros) / 1e6), p50: p50 / 1e3, p99: p99 / 1e3,
 		cpu: float64(used.Microseconds()) / float64(requests),
 	}
+}
+
+// threads is how many threads the load generator has: 2, or what BENCH_WRK_THREADS says. With two it keeps both cores of a small machine busy,
+// which is good for rates and bad for the slowest percent.
+func threads(clients int) string {
+	if n := os.Getenv("BENCH_WRK_THREADS"); n != "" {
+		return n
+	}
+	return fmt.Sprint(min(2, clients))
 }
 
 // check asks once, and looks at the status and the size, which the load generator does not.
