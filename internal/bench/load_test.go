@@ -52,7 +52,7 @@ func wrk(b *testing.B, t target, clients int) load {
 		t.gate.signal(b)
 	}
 	args := []string{
-		"-c", `ulimit -n "$(ulimit -Hn)"; exec "$@"`, "sh", bin, "-t", threads(clients), "-c", fmt.Sprint(clients),
+		"-c", `ulimit -n "$(ulimit -Hn)"; exec "$@"`, "sh", bin, "-t", threads(), "-c", fmt.Sprint(clients),
 		"-d", fmt.Sprintf("%ds", seconds), "--timeout", "60s", "-s", "testdata/report.lua",
 	}
 	if t.header != "" {
@@ -87,13 +87,13 @@ func wrk(b *testing.B, t target, clients int) load {
 	}
 }
 
-// threads is how many threads the load generator has: 2, or what BENCH_WRK_THREADS says. With two it keeps both cores of a small machine busy,
-// which is good for rates and bad for the slowest percent.
-func threads(clients int) string {
+// threads is how many threads the load generator has: 1, or what BENCH_WRK_THREADS says. One is never the bottleneck. Two keep both cores of a small machine
+// busy, so that the slowest percent tells how long the server waited for a core.
+func threads() string {
 	if n := os.Getenv("BENCH_WRK_THREADS"); n != "" {
 		return n
 	}
-	return fmt.Sprint(min(2, clients))
+	return "1"
 }
 
 // check asks once, and looks at the status and the size, which the load generator does not.

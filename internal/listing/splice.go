@@ -1,9 +1,14 @@
 package listing
 
+import (
+	"strings"
+	"unsafe"
+)
+
 // Splicer collects the pieces of one rendering. It is handed out by [Assemble].
 type Splicer struct {
 	size int
-	out  []byte
+	out  strings.Builder // unlike a slice that is made, it is not cleared first
 	cuts []int
 	full bool // second pass: pieces are copied
 }
@@ -19,14 +24,16 @@ func Assemble(build func(*Splicer)) []byte {
 func AssembleRuns(build func(*Splicer)) (out []byte, cuts []int) {
 	s := &Splicer{}
 	build(s)
-	s.out, s.full = make([]byte, 0, s.size), true
+	s.out.Grow(s.size)
+	s.full = true
 	build(s)
-	return s.out, s.cuts
+	text := s.out.String()
+	return unsafe.Slice(unsafe.StringData(text), len(text)), s.cuts // nobody else has the text
 }
 
 // Cut ends a run of pieces that are likely to stay together in another rendering of the same document.
 func (s *Splicer) Cut() {
-	if n := len(s.out); s.full && n > 0 && (len(s.cuts) == 0 || s.cuts[len(s.cuts)-1] != n) {
+	if n := s.out.Len(); s.full && n > 0 && (len(s.cuts) == 0 || s.cuts[len(s.cuts)-1] != n) {
 		s.cuts = append(s.cuts, n)
 	}
 }
@@ -34,7 +41,7 @@ func (s *Splicer) Cut() {
 // Add appends a piece.
 func (s *Splicer) Add(piece string) {
 	if s.full {
-		s.out = append(s.out, piece...)
+		s.out.WriteString(piece)
 		return
 	}
 	s.size += len(piece)

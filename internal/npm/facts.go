@@ -22,7 +22,7 @@ func (s *scan) finish() {
 	d.entries, d.versions, d.runs, d.top = listing.Fit(d.entries), listing.Fit(d.versions), listing.Fit(d.runs), listing.Fit(d.top)
 }
 
-// facts gives each version its artifact. What lives as long as the document is put into arrays of the right size.
+// facts gives each version that this scan has read itself its artifact. What lives as long as the document is put into arrays of the right size.
 func (s *scan) facts() {
 	artifacts, digests := listing.Fit(s.artifacts), s.digests.fit()
 	var from ends
@@ -123,17 +123,6 @@ func (a *digests) add(integrity, shasum string) {
 	added := a.all[first:]
 	if len(added) > 1 && !slices.IsSortedFunc(added, strongerFirst) {
 		slices.SortStableFunc(added, strongerFirst)
-	}
-}
-
-// append adds digests that were collected elsewhere.
-func (a *digests) append(others digests) {
-	a.sums = slices.Grow(a.sums, len(others.sums))
-	for _, d := range others.all {
-		start := len(a.sums)
-		a.sums = append(a.sums, d.Sum...)
-		d.Sum = a.sums[start:len(a.sums):len(a.sums)]
-		a.all = append(a.all, d)
 	}
 }
 

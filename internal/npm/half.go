@@ -55,6 +55,7 @@ func (h *half) read() {
 	}()
 	for !h.stop.Load() && h.scan.nextVersion() {
 	}
+	h.scan.facts()
 }
 
 // end waits until nobody reads the second half any more.
@@ -73,21 +74,15 @@ func (s *scan) adopt(h *half) bool {
 	if h.failed || first+len(o.doc.versions) > maxVersions || !s.Join(o.Scanner) {
 		return false
 	}
-	runs, files, digests := uint32(len(s.doc.runs)), uint32(len(s.files)), uint32(len(s.digests.all))
+	runs := uint32(len(s.doc.runs))
 	for i := range o.doc.entries {
 		e := &o.doc.entries[i]
 		e.runs[0] += runs
 		e.runs[1] += runs
-		o.ends[i].files += files
-		o.ends[i].digests += digests
 	}
 	s.doc.runs = slices.Concat(s.doc.runs, o.doc.runs)
 	s.doc.entries = slices.Concat(s.doc.entries, o.doc.entries)
-	s.doc.versions = slices.Concat(s.doc.versions, o.doc.versions)
-	s.artifacts = slices.Concat(s.artifacts, o.artifacts)
-	s.ends = append(s.ends, o.ends...)
-	s.files = append(s.files, o.files...)
-	s.digests.append(o.digests)
+	s.doc.versions = slices.Concat(s.doc.versions, o.doc.versions) // with their facts
 	s.bad += o.bad
 	for i := first; i < len(s.doc.versions); i++ {
 		s.index(i)

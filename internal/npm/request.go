@@ -206,6 +206,8 @@ func q(params string) int {
 
 // ErrorBody is a refusal in npm's dialect: a JSON object with the reason in "error".
 func ErrorBody(message string) []byte {
-	body, _ := json.Marshal(map[string]string{"error": message}) // strings cannot fail
+	body, _ := json.Marshal(struct { // strings cannot fail
+		Error string `json:"error"`
+	}{message})
 	return body
 }

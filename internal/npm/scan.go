@@ -161,9 +161,12 @@ func (s *scan) member(kind topKind) {
 
 func (s *scan) versions() {
 	n := min(len(s.doc.text)/1400+16, 4096)
-	s.reserve(n)
 	h := s.half(n)
 	defer h.end()
+	if h != nil {
+		n /= 2
+	}
+	s.reserve(n)
 	for h == nil || s.Pos() != h.at {
 		if !s.nextVersion() {
 			return

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/Masterminds/semver/v3"
 
@@ -178,26 +176,35 @@ type core struct {
 
 // readCore reads the numeric part of a version as strict semver has it. What follows the numbers is not validated.
 func readCore(version string) core {
-	release, _, _ := strings.Cut(version, "+")
-	numbers, _, prerelease := strings.Cut(release, "-")
-	major, rest, _ := strings.Cut(numbers, ".")
-	minor, patch, _ := strings.Cut(rest, ".")
-	c := core{prerelease: prerelease}
-	var valid [3]bool
-	c.major, valid[0] = number(major)
-	c.minor, valid[1] = number(minor)
-	c.patch, valid[2] = number(patch)
-	if valid != [3]bool{true, true, true} {
+	var c core
+	var ok [3]bool
+	rest := version
+	c.major, rest, ok[0] = number(rest, true)
+	c.minor, rest, ok[1] = number(rest, true)
+	c.patch, rest, ok[2] = number(rest, false)
+	if ok != [3]bool{true, true, true} || rest != "" && rest[0] != '-' && rest[0] != '+' {
 		return core{}
 	}
 	c.known = true
+	c.prerelease = rest != "" && rest[0] == '-'
 	return c
 }
 
-// number reads a number of a version: no leading zero, and no more than JavaScript can hold.
-func number(s string) (uint64, bool) {
-	n, err := strconv.ParseUint(s, 10, 53)
-	return n, err == nil && (len(s) == 1 || s[0] != '0')
+// number reads a number of a version and the dot that is due behind it: no leading zero, and no more than JavaScript can hold.
+func number(s string, dot bool) (n uint64, rest string, ok bool) {
+	i := 0
+	for i < len(s) && '0' <= s[i] && s[i] <= '9' && n < 1<<53 {
+		n = n*10 + uint64(s[i]-'0')
+		i++
+	}
+	ok = i > 0 && n < 1<<53 && (i == 1 || s[0] != '0')
+	if dot {
+		if i >= len(s) || s[i] != '.' {
+			return n, "", false
+		}
+		i++
+	}
+	return n, s[i:], ok
 }
 
 // compare orders by the numbers only.

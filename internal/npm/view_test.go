@@ -157,3 +157,15 @@ func TestDivergence(t *testing.T) {
 		}
 	}
 }
+
+func TestReadCore(t *testing.T) {
+	for version, want := range map[string]core{
+		"1.2.3": {true, 1, 2, 3, false}, "0.0.0": {known: true}, "10.20.30-rc.1": {true, 10, 20, 30, true}, "1.2.3+b-1": {true, 1, 2, 3, false},
+		"1.2.3-a+b": {true, 1, 2, 3, true}, "9007199254740991.0.1": {true, 1<<53 - 1, 0, 1, false}, "9007199254740992.0.1": {}, "99999999999999999999.0.0": {},
+		"": {}, "1": {}, "1.": {}, "1.2": {}, "1.2.": {}, "1.2.x": {}, "01.2.3": {}, "1.02.3": {}, "1.2.03": {}, "1.2.3.4": {}, "v1.2.3": {}, " 1.2.3": {}, "-1.2.3": {}, "1..3": {}, "1.2.3 ": {},
+	} {
+		if got := readCore(version); got != want {
+			t.Errorf("%q: %+v instead of %+v", version, got, want)
+		}
+	}
+}

@@ -77,8 +77,10 @@ func (m *mount) fail(w http.ResponseWriter, r *http.Request, route string, err e
 	case is[*gate.Denied](err):
 		level = slog.LevelInfo
 	}
-	m.server.opts.Logger.LogAttrs(context.WithoutCancel(r.Context()), level, "request refused", obs.Ecosystem(m.ecosystem),
-		slog.Int("status", answer.status), slog.String("path", r.URL.EscapedPath()), obs.Err(err))
+	if log := m.server.opts.Logger; log.Enabled(r.Context(), level) {
+		log.LogAttrs(context.WithoutCancel(r.Context()), level, "request refused", obs.Ecosystem(m.ecosystem),
+			slog.Int("status", answer.status), slog.String("path", r.URL.EscapedPath()), obs.Err(err))
+	}
 	m.refuse(w, r, route, answer)
 }
 

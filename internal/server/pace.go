@@ -7,23 +7,22 @@ import (
 	"time"
 )
 
-// Room for Go's collector. Left alone it collects when the heap has doubled, so that a full memory of documents would take its budget twice. It
-// therefore begins the earlier the more of them there are. Documents leave an eighth of their budget free, but for moments.
+// Room for Go's collector. Left alone it collects when the heap has doubled: a full memory of documents would take its budget twice, and a gate
+// that holds next to nothing would collect a dozen times a second under load. So the room is about the same whatever is kept, and grows with it only
+// when there is much. Documents leave an eighth of their budget free, but for moments.
 const (
-	documentShare = 6               // one part of so many stays free
-	least         = 24 << 20        // bytes that may come in before a collection, however little is kept
-	earliest      = 25              // per cent of what is kept, however much that is
-	usual         = 100             // Go's own
-	paceInterval  = 1 * time.Second // how often the pace is looked at
-	paceStep      = 5               // per cent below which a change is not worth a stop
+	room         = 24 << 20        // bytes that may come in before a collection
+	bare         = 6 << 20         // bytes that are live without documents
+	earliest     = 12              // per cent of what is kept, however much that is
+	paceInterval = 1 * time.Second // how often the pace is looked at
 )
 
 // pace is how much the heap may grow before it is collected, in per cent (GOGC), when documents take some bytes of it.
 func pace(documents int64) int {
-	if documents <= least {
-		return usual
+	if documents > room*100/earliest {
+		return earliest
 	}
-	return int(max(earliest, least*100/documents))
+	return int(max(earliest, room*100/(documents+bare)))
 }
 
 // PaceCollector keeps the process near what cache.maxBytes says, until ctx ends. It changes what all of the process shares, and does nothing where the
@@ -32,13 +31,13 @@ func (s *Server) PaceCollector(ctx context.Context) {
 	if os.Getenv("GOGC") != "" {
 		return
 	}
-	now := usual
-	defer func() { debug.SetGCPercent(usual) }()
+	now, before := 0, debug.SetGCPercent(100)
+	defer func() { debug.SetGCPercent(before) }()
 	tick := time.NewTicker(paceInterval)
 	defer tick.Stop()
 	for {
 		_, bytes := s.opts.Documents.Size()
-		if want := pace(bytes); want-now >= paceStep || now-want >= paceStep || want != now && (want == usual || want == earliest) {
+		if want := pace(bytes); want < now*9/10 || want > now*11/10 || want == earliest && now != earliest { // else not worth a stop
 			debug.SetGCPercent(want)
 			now = want
 		}
