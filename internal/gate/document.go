@@ -59,7 +59,15 @@ func (g *Gate) publicDocument(ctx context.Context, name string, maxAge time.Dura
 	if refusal := g.Public.Refused(time.Now()); refusal != nil {
 		err = fromPublic(refusal)
 	} else {
-		out, err = g.fetches.Do(ctx, name, func(ctx context.Context) (fetched, error) { return g.fetch(ctx, name, kept) })
+		out, err = g.fetches.Do(ctx, name, func(ctx context.Context) (fetched, error) {
+			now := g.recall(ctx, name) // a read that has ended since the look above has left its answer
+			if now == nil {
+				now = kept
+			} else if time.Since(now.checked) < maxAge {
+				return fetched{entry: now}, nil
+			}
+			return g.fetch(ctx, name, now)
+		})
 	}
 	if err == nil {
 		return out, nil

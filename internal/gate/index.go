@@ -52,7 +52,12 @@ func (g *Gate) publicIndex(ctx context.Context) ([]string, error) {
 	if kept != nil && time.Since(kept.checked) < g.TTL {
 		return kept.names, nil
 	}
-	fresh, err := g.indexes.Do(ctx, "", g.fetchIndex)
+	fresh, err := g.indexes.Do(ctx, "", func(ctx context.Context) (*index, error) {
+		if now := g.projects.Load(); now != nil && time.Since(now.checked) < g.TTL { // read since the look above
+			return now, nil
+		}
+		return g.fetchIndex(ctx)
+	})
 	if err == nil {
 		return fresh.names, nil
 	}

@@ -18,7 +18,7 @@ type Scanner struct {
 	slash    int
 	controls bool // there are control characters in the document
 	err      *Error
-	fork     struct{ pos, depth int } // where a fork began
+	part     part
 }
 
 // NewScanner starts on a document. It keeps doc, and strings it returns point into it: the caller must not change it any more.
@@ -28,35 +28,55 @@ func NewScanner(doc []byte) *Scanner {
 		s.Limit(0, "document larger than 64 MiB")
 		return s
 	}
-	var beyond bool
-	if s.controls, beyond = survey(s.doc); beyond {
-		if i := invalidUTF8(s.doc); i >= 0 {
-			s.Fail(i, "invalid UTF-8")
-			return s
-		}
-	}
-	s.seekSlash(0)
-	s.pos = space(s.doc, 0)
+	s.part.to = len(doc)
+	s.Look()
 	return s
 }
 
-// Fork returns another scanner of the same document, which stands where s would stand before a separator at pos in the container that s is in
-// now. Whether s ever comes there is a guess, which [Scanner.Join] checks. The two share nothing that changes: each may have its own goroutine.
-func (s *Scanner) Fork(pos int) *Scanner {
-	f := &Scanner{doc: s.doc, pos: pos, depth: s.depth, controls: s.controls}
-	f.fork.pos, f.fork.depth = pos, s.depth
-	f.seekSlash(pos)
-	return f
+// Halves returns two scanners of one document that may work at the same time, each in its own goroutine. The first stands at the beginning; the
+// second one at the separator at a position, as deep as a scanner would be there if the position is well chosen, which [Scanner.Join] checks. Each
+// begins with [Scanner.Look]. Unless they are joined, what they have found counts for nothing, not even an error: neither has looked at all
+// of the document.
+func Halves(doc []byte, at, depth int) (first, second *Scanner) {
+	first = &Scanner{doc: text(doc)}
+	second = &Scanner{doc: first.doc, pos: at, depth: depth}
+	first.part = part{0, at, 0}
+	second.part = part{at, len(doc), depth}
+	return first, second
 }
 
-// Join moves s to where its fork has come, which has then validated all between. It reports false and does nothing unless s stands exactly
-// where the fork began and the fork has left the container without an error; s goes on by itself then, as if there had been no fork.
-func (s *Scanner) Join(f *Scanner) bool {
-	here := s.err == nil && !s.fresh && s.pos == f.fork.pos && s.depth == f.fork.depth
-	if !here || f.err != nil || f.depth != s.depth-1 {
+// part is what a scanner of a half looks at, and how deep it begins.
+type part struct{ from, to, depth int }
+
+// Look makes one of two scanners ready.
+func (s *Scanner) Look() {
+	s.look(s.part.from, s.part.to)
+	if s.err == nil {
+		s.seekSlash(s.pos)
+		s.pos = space(s.doc, s.pos)
+	}
+}
+
+// look finds out about the characters of a part of the document, which begins and ends with whole ones.
+func (s *Scanner) look(from, to int) {
+	var beyond bool
+	if s.controls, beyond = survey(s.doc[from:to]); beyond {
+		if i := invalidUTF8(s.doc[from:to]); i >= 0 {
+			s.Fail(from+i, "invalid UTF-8")
+		}
+	}
+}
+
+// Join moves the first of two scanners to where the second one has come, which has then validated all between. It reports false and does nothing unless
+// the first one stands exactly where the second one began, and that one has left the container without an error.
+func (s *Scanner) Join(second *Scanner) bool {
+	here := s.err == nil && !s.fresh && s.pos == second.part.from && s.depth == second.part.depth
+	if !here || second.err != nil || second.depth != s.depth-1 {
 		return false
 	}
-	s.pos, s.depth, s.key, s.end, s.slash = f.pos, f.depth, f.key, f.end, f.slash
+	part := s.part
+	*s = *second
+	s.part = part
 	return true
 }
 

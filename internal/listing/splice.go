@@ -1,20 +1,34 @@
 package listing
 
 import (
+	"runtime"
 	"strings"
+	"sync"
 	"unsafe"
 )
 
 // Splicer collects the pieces of one rendering. It is handed out by [Assemble].
 type Splicer struct {
-	size int
-	out  strings.Builder // unlike a slice that is made, it is not cleared first
+	pass pass
+	at   int // where the next piece begins
+	out  []byte
 	cuts []int
-	full bool // second pass: pieces are copied
+	// A pass that copies writes what lies from from to to.
+	from, to int
 }
 
-// Assemble runs build twice, first to add up the sizes and then to copy, so that the rendering is one allocation of the right
-// size. build must add the same pieces both times.
+type pass uint8
+
+const (
+	passMeasure pass = iota // sizes and cuts
+	passCopy
+)
+
+// shared is the size in bytes from which a rendering is copied by two goroutines.
+const shared = 1 << 20
+
+// Assemble runs build first to add up the sizes and then to copy, so that the rendering is one allocation of the right size. build must add the same
+// pieces each time, and may be run by two goroutines at once.
 func Assemble(build func(*Splicer)) []byte {
 	out, _ := AssembleRuns(build)
 	return out
@@ -22,29 +36,57 @@ func Assemble(build func(*Splicer)) []byte {
 
 // AssembleRuns is [Assemble] that also tells where build called Cut: offsets of the rendering, rising.
 func AssembleRuns(build func(*Splicer)) (out []byte, cuts []int) {
-	s := &Splicer{}
-	build(s)
-	s.out.Grow(s.size)
-	s.full = true
-	build(s)
-	text := s.out.String()
-	return unsafe.Slice(unsafe.StringData(text), len(text)), s.cuts // nobody else has the text
+	measured := Splicer{}
+	build(&measured)
+	out = room(measured.at)
+	first := Splicer{pass: passCopy, out: out, to: len(out)}
+	second := Splicer{pass: passCopy, out: out, from: len(out), to: len(out), at: len(out)}
+	var done sync.WaitGroup
+	if len(out) >= shared && runtime.GOMAXPROCS(0) > 1 {
+		first.to, second.from, second.at = len(out)/2, len(out)/2, 0
+		done.Go(func() { build(&second) })
+	}
+	build(&first)
+	done.Wait()
+	if first.at != len(out) || second.at != len(out) { // a fault of ours, which would leave bytes unwritten
+		panic("listing: a rendering was built of other pieces than were measured")
+	}
+	return out, measured.cuts
+}
+
+// room is a slice whose bytes are yet to be written: unlike one that is made, it is not cleared first.
+func room(n int) []byte {
+	if n == 0 {
+		return nil
+	}
+	var b strings.Builder
+	b.Grow(n)
+	b.WriteByte(0)                                        // so that there is a string, which tells where it begins
+	return unsafe.Slice(unsafe.StringData(b.String()), n) // the builder has room for as much, and nobody else has it
 }
 
 // Cut ends a run of pieces that are likely to stay together in another rendering of the same document.
 func (s *Splicer) Cut() {
-	if n := s.out.Len(); s.full && n > 0 && (len(s.cuts) == 0 || s.cuts[len(s.cuts)-1] != n) {
+	if n := s.at; s.pass == passMeasure && n > 0 && (len(s.cuts) == 0 || s.cuts[len(s.cuts)-1] != n) {
 		s.cuts = append(s.cuts, n)
 	}
 }
 
 // Add appends a piece.
 func (s *Splicer) Add(piece string) {
-	if s.full {
-		s.out.WriteString(piece)
-		return
+	start := s.at
+	s.at += len(piece)
+	if s.pass == passCopy && s.at > s.from && start < s.to {
+		s.copy(piece, start)
 	}
-	s.size += len(piece)
+}
+
+// copy writes what of a piece belongs to this pass.
+func (s *Splicer) copy(piece string, start int) {
+	if start < s.from {
+		piece, start = piece[s.from-start:], s.from
+	}
+	copy(s.out[start:s.to], piece)
 }
 
 // List adds items with commas between them.

@@ -1,10 +1,14 @@
 package npm
 
 import (
+	"bytes"
 	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
+
+	"github.com/ecluse-gate/ecluse/internal/listing"
+	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
 // large is the size from which a document is read by two goroutines, which then saves a millisecond and more.
@@ -16,11 +20,11 @@ const maxSearch = 256 << 10
 // halving says which documents are read in two halves and where the second one may begin; a negative place is none.
 type halving struct {
 	from  int
-	place func(text string, from int) int
+	place func(body []byte, from int) int
 }
 
-// half is the second half of "versions", read ahead from a place that is only a guess. It counts if the first half's scanner comes to just that
-// place; all in between is then validated, and nothing twice. Otherwise it is thrown away.
+// half is the second half of "versions", read at the same time as the first, from a place that is only a guess. It counts if the first half's
+// scanner comes to just that place; all in between is then validated, and nothing twice. Otherwise both are thrown away.
 type half struct {
 	at     int // the comma
 	scan   scan
@@ -29,21 +33,34 @@ type half struct {
 	failed bool
 }
 
-// half begins to read the second half of a large document of some n versions; nil if there is none.
-func (s *scan) half(n int) *half {
-	rest := len(s.doc.text) - s.Pos()
-	if rest < s.from || runtime.GOMAXPROCS(0) < 2 {
+// versionsDepth is how deep the members of "versions" are.
+const versionsDepth = 2
+
+// halves reads a large document on two cores. It returns nil when the document is small, when there is no good place to begin the second half,
+// and when there is anything wrong with it: then it must be read as a whole.
+func (how halving) halves(pkg registry.Package, body []byte) *document {
+	if len(body) < how.from || len(body) > listing.MaxBytes || runtime.GOMAXPROCS(0) < 2 {
 		return nil
 	}
-	at := s.place(s.doc.text, s.Pos()+rest/2)
+	at := how.place(body, len(body)/2)
 	if at < 0 {
 		return nil
 	}
+	first, second := listing.Halves(body, at, versionsDepth)
 	h := &half{at: at, done: make(chan struct{})}
-	h.scan = scan{Scanner: s.Fork(at), name: s.name, prefix: s.prefix, doc: &document{name: s.name, text: s.doc.text}, second: true}
-	h.scan.reserve(n / 2)
+	h.scan = newScan(pkg, body, second)
+	h.scan.second = true
 	go h.read()
-	return h
+	defer h.end()
+	first.Look()
+	s := newScan(pkg, body, first)
+	s.half = h
+	s.document()
+	if s.End() != nil || !s.joined {
+		return nil
+	}
+	s.finish()
+	return s.doc
 }
 
 func (h *half) read() {
@@ -53,6 +70,8 @@ func (h *half) read() {
 			h.failed = true
 		}
 	}()
+	h.scan.Look()
+	h.scan.reserve(h.scan.expected() / 2)
 	for !h.stop.Load() && h.scan.nextVersion() {
 	}
 	h.scan.facts()
@@ -60,20 +79,20 @@ func (h *half) read() {
 
 // end waits until nobody reads the second half any more.
 func (h *half) end() {
-	if h != nil {
-		h.stop.Store(true)
-		<-h.done
-	}
+	h.stop.Store(true)
+	<-h.done
 }
 
 // adopt adds what the second half has found, if it is the rest of what this scan stands before.
-func (s *scan) adopt(h *half) bool {
+func (s *scan) adopt(h *half) {
 	<-h.done
 	o := &h.scan
 	first := len(s.doc.versions)
 	if h.failed || first+len(o.doc.versions) > maxVersions || !s.Join(o.Scanner) {
-		return false
+		s.Fail(s.Pos(), "not where the second half began")
+		return
 	}
+	s.joined = true
 	runs := uint32(len(s.doc.runs))
 	for i := range o.doc.entries {
 		e := &o.doc.entries[i]
@@ -87,25 +106,27 @@ func (s *scan) adopt(h *half) bool {
 	for i := first; i < len(s.doc.versions); i++ {
 		s.index(i)
 	}
-	return true
 }
 
 // middle finds a comma that is likely to stand before a version: behind an object, and before a key that begins with a digit and has an object as
 // its value. It looks from a position on; a negative result is none.
-func middle(text string, from int) int {
-	end := min(len(text), from+maxSearch)
+func middle(body []byte, from int) int {
+	end := min(len(body), from+maxSearch)
 	for from < end {
-		i := strings.Index(text[from:end], "},")
+		i := bytes.Index(body[from:end], []byte("},"))
 		if i < 0 {
 			break
 		}
 		from += i + len("},")
-		if likelyVersion(text[from:end]) {
+		if likelyVersion(string(body[from:min(end, from+maxKey)])) {
 			return from - 1
 		}
 	}
 	return -1
 }
+
+// maxKey bounds in bytes how far is looked for the value of what may be a version.
+const maxKey = 300
 
 func likelyVersion(text string) bool {
 	const space = " \t\r\n"
@@ -113,7 +134,7 @@ func likelyVersion(text string) bool {
 	if !ok || key == "" || key[0] < '0' || key[0] > '9' {
 		return false
 	}
-	_, value, ok := strings.Cut(key[:min(len(key), 300)], `"`)
+	_, value, ok := strings.Cut(key, `"`)
 	if !ok {
 		return false
 	}

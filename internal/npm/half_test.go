@@ -16,7 +16,7 @@ import (
 func whole() halving { return halving{listing.MaxBytes + 1, middle} }
 
 // from is a scan whose second half begins at a place, whatever stands there.
-func from(at int) halving { return halving{0, func(string, int) int { return at }} }
+func from(at int) halving { return halving{0, func([]byte, int) int { return at }} }
 
 // sameScan fails unless both ways of reading give the same document or the same error.
 func sameScan(t *testing.T, body []byte, how halving) {
@@ -98,7 +98,7 @@ func TestLargeDocumentsAreReadInHalves(t *testing.T) {
 			body, _ = json.MarshalIndent(v, "", "  ")
 		}
 		place := -1
-		how := halving{large, func(text string, from int) int { place = middle(text, from); return place }}
+		how := halving{large, func(body []byte, from int) int { place = middle(body, from); return place }}
 		sameScan(t, body, how)
 		doc, err := scanWith(registry.Package{Ecosystem: Ecosystem, Name: "p"}, body, whole())
 		if err != nil {
@@ -110,6 +110,9 @@ func TestLargeDocumentsAreReadInHalves(t *testing.T) {
 				hit = i
 			}
 		}
+		if how.halves(registry.Package{Ecosystem: Ecosystem, Name: "p"}, body) == nil {
+			t.Errorf("%d bytes, indented %v: read as a whole", len(body), indent)
+		}
 		if hit < 500 || hit > 1000 {
 			t.Errorf("%d bytes, indented %v: the second half begins at byte %d, before version %d of 1500", len(body), indent, place, hit)
 		}
@@ -118,12 +121,12 @@ func TestLargeDocumentsAreReadInHalves(t *testing.T) {
 
 // A second half that fails by a fault of ours costs its work and nothing else.
 func TestHalfThatPanics(t *testing.T) {
-	s := scan{Scanner: listing.NewScanner([]byte(small)), name: "p", halving: from(strings.Index(small, `,"4.0.0"`))}
-	s.doc = &document{name: "p", text: small, tagIndex: map[string]int{}}
-	h := &half{at: s.place("", 0), done: make(chan struct{})}
+	h := &half{done: make(chan struct{})}
 	h.scan = scan{second: true} // no scanner: the first call panics
 	h.read()
-	if s.adopt(h) {
+	s := newScan(registry.Package{Ecosystem: Ecosystem, Name: "p"}, []byte(small), listing.NewScanner([]byte(small)))
+	s.adopt(h)
+	if s.joined || s.End() == nil {
 		t.Error("it was adopted")
 	}
 }
@@ -133,7 +136,7 @@ func FuzzHalves(f *testing.F) {
 	f.Add(packument.Generate("p", 5, 1), 3000)
 	f.Fuzz(func(t *testing.T, body []byte, at int) {
 		if at < 0 || at > len(body) {
-			at = middle(string(body), len(body)/2)
+			at = middle(body, len(body)/2)
 		}
 		sameScan(t, body, from(at))
 	})

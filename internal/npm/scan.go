@@ -30,14 +30,23 @@ func Scan(pkg registry.Package, body []byte) (registry.Document, error) {
 }
 
 func scanWith(pkg registry.Package, body []byte, how halving) (registry.Document, error) {
-	s := scan{Scanner: listing.NewScanner(body), name: pkg.Name, prefix: base(pkg.Name) + "-", halving: how}
-	s.doc = &document{name: pkg.Name, body: body, text: s.Doc(), tagIndex: map[string]int{}}
+	if doc := how.halves(pkg, body); doc != nil {
+		return doc, nil
+	}
+	s := newScan(pkg, body, listing.NewScanner(body))
 	s.document()
 	if err := s.End(); err != nil {
 		return nil, refusal(pkg, err)
 	}
 	s.finish()
 	return s.doc, nil
+}
+
+func newScan(pkg registry.Package, body []byte, scanner *listing.Scanner) scan {
+	return scan{
+		Scanner: scanner, name: pkg.Name, prefix: base(pkg.Name) + "-",
+		doc: &document{name: pkg.Name, body: body, text: scanner.Doc(), tagIndex: map[string]int{}},
+	}
 }
 
 func refusal(pkg registry.Package, err error) error {
@@ -56,8 +65,9 @@ type scan struct {
 	prefix string // of its artifacts' names
 	doc    *document
 	named  bool
-	halving
-	second bool // this is the second half, see half
+	half   *half // the second one; nil if there is none
+	second bool  // this is the second half
+	joined bool  // the second half has been adopted
 
 	// One element per version, next to those of doc.versions and doc.entries.
 	artifacts []registry.Artifact
@@ -160,23 +170,21 @@ func (s *scan) member(kind topKind) {
 }
 
 func (s *scan) versions() {
-	n := min(len(s.doc.text)/1400+16, 4096)
-	h := s.half(n)
-	defer h.end()
-	if h != nil {
+	n := s.expected()
+	if s.half != nil {
 		n /= 2
 	}
 	s.reserve(n)
-	for h == nil || s.Pos() != h.at {
+	for s.half == nil || s.Pos() != s.half.at {
 		if !s.nextVersion() {
 			return
 		}
 	}
-	if !s.adopt(h) {
-		for s.nextVersion() {
-		}
-	}
+	s.adopt(s.half)
 }
+
+// expected is about how many versions the document has.
+func (s *scan) expected() int { return min(len(s.doc.text)/1400+16, 4096) }
 
 // nextVersion reads one member of "versions", if there is one more.
 func (s *scan) nextVersion() bool {

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -419,24 +418,4 @@ func TestPrivateWaitDoesNotWrap(t *testing.T) {
 			w.want(w.get("/npm/a"), 503, want)
 		})
 	}
-}
-
-// R46, C47, C59: one read for many callers; one caller's abort hurts nobody.
-func TestCoalescing(t *testing.T) {
-	inWorld(t, "", func(w *world) {
-		w.public.Publish("a", "1.0.0", longAgo, nil)
-		w.public.Answer(func(http.ResponseWriter, *http.Request) bool { time.Sleep(time.Second); return false })
-		var wg sync.WaitGroup
-		for range 100 {
-			wg.Go(func() { w.want(w.get("/npm/a"), 200, -1) })
-		}
-		wg.Wait()
-		w.sent(1)
-		w.public.Always(429, "Retry-After", "9")
-		for range 20 {
-			wg.Go(func() { w.want(w.get("/npm/b"), 503, 9) })
-		}
-		wg.Wait()
-		w.sent(2)
-	})
 }
