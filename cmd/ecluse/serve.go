@@ -98,6 +98,8 @@ func serve(ctx context.Context, sys *cli.System, cfg *config.Config, worker bool
 	}
 	var background sync.WaitGroup
 	defer background.Wait()
+	ctx, stopBackground := context.WithCancel(ctx)
+	defer stopBackground() // also when nothing can be served
 	background.Go(func() { gate.RunAdvisories(ctx) })
 	background.Go(func() { gate.PaceCollector(ctx) })
 	stopMirror, err := beginMirror(ctx, cfg, gate, worker)
