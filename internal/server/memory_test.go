@@ -53,7 +53,7 @@ func TestThousandDocumentsStayWithinTheBudget(t *testing.T) {
 	if grown > budget*12/10 {
 		t.Errorf("%d bytes are in use, the budget is %d", grown, budget)
 	}
-	if cost < budget*8/10 || cost > budget {
+	if cost < budget*6/10 || cost > budget { // room is made until three quarters are taken
 		t.Errorf("the gate counts %d bytes of %d: the budget is not what bounds it", cost, budget)
 	}
 }
