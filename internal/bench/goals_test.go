@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/klauspost/compress/gzip"
-
 	"github.com/ecluse-gate/ecluse/internal/fake/fakenpm"
 	"github.com/ecluse-gate/ecluse/internal/fake/packument"
 )
@@ -56,19 +54,6 @@ func folder(tb testing.TB, files map[string][]byte) string {
 	return dir
 }
 
-// gzipped packs a body as a whole.
-func gzipped(tb testing.TB, body []byte) []byte {
-	tb.Helper()
-	var buf bytes.Buffer
-	w, err := gzip.NewWriterLevel(&buf, gzip.BestSpeed)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	_, _ = w.Write(body) // a bytes.Buffer does not fail
-	_ = w.Close()
-	return buf.Bytes()
-}
-
 // BenchmarkListing compares a warm listing with what else could serve the same document: plain Go with the bytes in memory, packed in advance
 // where the client takes gzip; nginx with a warm cache of it; and Verdaccio, which holds it as its own.
 func BenchmarkListing(b *testing.B) {
@@ -77,7 +62,7 @@ func BenchmarkListing(b *testing.B) {
 		doc  []byte
 	}{{"160KB", small()}, {"3.7MB", large()}} {
 		g := startGate(b, registryOf(b, size.doc), warm)
-		dir := folder(b, map[string][]byte{"p": size.doc, "p.gz": gzipped(b, size.doc)})
+		dir := folder(b, map[string][]byte{"p": size.doc, "p.gz": packument.Gzip(size.doc)})
 		plain := startPlain(b, dir)
 		nginx, verdaccio := startNginx(b, dir, plain.url), startVerdaccio(b, size.doc)
 		slow := len(size.doc) > 1<<20

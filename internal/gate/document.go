@@ -1,7 +1,6 @@
 package gate
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -124,7 +123,7 @@ func (g *Gate) read(resp *upstream.Response, name string, kept *entry) (fetched,
 		return fetched{}, fromPublic(err)
 	}
 	now := time.Now()
-	src := source(resp.Response, exact(body))
+	src := source(resp.Response, body)
 	doc, err := g.Ecosystem.Scan(g.pkg(name), src)
 	if err != nil {
 		return fetched{}, fromPublic(err)
@@ -153,14 +152,6 @@ func (g *Gate) keep(name string, e *entry) {
 	g.documents.Swap(g.docKey(name), e, e.cost()+e.renderings.cost(), func(old *entry, ok bool) bool {
 		return !ok || !old.checked.After(e.checked)
 	})
-}
-
-// exact is a body without room to grow, if that room is worth it: the body stays as long as its document.
-func exact(body []byte) []byte {
-	if cap(body)-len(body) > len(body)/32 {
-		return bytes.Clone(body)
-	}
-	return body
 }
 
 // source is an answer as an ecosystem reads it.

@@ -79,7 +79,7 @@ func (g *memoryGate) read(name string, versions int, at time.Time) *entry {
 		}
 		body = append(body, '\n')
 	}
-	e := &entry{doc: scanLines(exact(body)), etag: `"` + name + `"`, fetched: at.Add(-time.Second), checked: at, contentType: "application/json", renderings: &renderings{}}
+	e := &entry{doc: scanLines(bytes.Clone(body)), etag: `"` + name + `"`, fetched: at.Add(-time.Second), checked: at, contentType: "application/json", renderings: &renderings{}}
 	g.keep(name, e)
 	return e
 }

@@ -74,9 +74,7 @@ func (s *Scanner) Join(second *Scanner) bool {
 	if !here || second.err != nil || second.depth != s.depth-1 {
 		return false
 	}
-	part := s.part
 	*s = *second
-	s.part = part
 	return true
 }
 

@@ -3,36 +3,20 @@ package npm
 import (
 	"bytes"
 	"fmt"
-	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/ecluse-gate/ecluse/internal/fake/packument"
 	"github.com/ecluse-gate/ecluse/internal/registry"
+	"github.com/ecluse-gate/ecluse/internal/registry/registrytest"
 )
 
 // live is the memory that one scanned document takes, its text included, and what it says that it takes.
 func live(t *testing.T, name string, body []byte) (used, said int64) {
 	t.Helper()
-	docs := make([]registry.Document, max(1, 2<<20/len(body)))
-	heap := func() int64 {
-		runtime.GC()
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return int64(m.HeapAlloc)
-	}
-	before := heap()
-	for i := range docs {
-		doc, err := Scan(registry.Package{Ecosystem: Ecosystem, Name: name}, bytes.Clone(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		docs[i] = doc
-	}
-	used, said = (heap()-before)/int64(len(docs)), docs[0].Cost()
-	runtime.KeepAlive(docs)
-	return used, said
+	return registrytest.LiveMemory(t, len(body), func() (registry.Document, error) {
+		return Scan(registry.Package{Ecosystem: Ecosystem, Name: name}, bytes.Clone(body))
+	})
 }
 
 // Issue 7, C43: a document takes no more than one and a half times its text in memory, whatever its size, and its cost is what it really

@@ -2,11 +2,11 @@ package pypi
 
 import (
 	"bytes"
-	"runtime"
 	"testing"
 
 	"github.com/ecluse-gate/ecluse/internal/fake/fakepypi"
 	"github.com/ecluse-gate/ecluse/internal/registry"
+	"github.com/ecluse-gate/ecluse/internal/registry/registrytest"
 )
 
 // Issue 7, C43: the cost of a page is what it really takes in memory, whatever its size and its form, and that is linear.
@@ -30,23 +30,7 @@ func TestLiveMemory(t *testing.T) {
 // live is the memory that one scanned page takes, its text included, and what it says that it takes.
 func live(t *testing.T, form string, body []byte) (used, said int64) {
 	t.Helper()
-	heap := func() int64 {
-		runtime.GC()
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return int64(m.HeapAlloc)
-	}
-	docs := make([]registry.Document, max(1, 1<<20/len(body)))
-	before := heap()
-	for i := range docs {
-		doc, err := Scan(registry.Package{Ecosystem: Ecosystem, Name: "a"}, registry.Source{Body: bytes.Clone(body), ContentType: form})
-		if err != nil {
-			t.Fatal(err)
-		}
-		docs[i] = doc
-	}
-	used, said = (heap()-before)/int64(len(docs)), docs[0].Cost()
-	runtime.KeepAlive(docs)
-	return used, said
+	return registrytest.LiveMemory(t, len(body), func() (registry.Document, error) {
+		return Scan(registry.Package{Ecosystem: Ecosystem, Name: "a"}, registry.Source{Body: bytes.Clone(body), ContentType: form})
+	})
 }

@@ -1,13 +1,11 @@
 package server
 
 import (
-	"bytes"
 	"net/http"
 	"net/http/httptest"
 	"testing"
 	"time"
 
-	"github.com/klauspost/compress/gzip"
 	"golang.org/x/sys/unix"
 
 	"github.com/ecluse-gate/ecluse/internal/fake/fakenpm"
@@ -22,19 +20,6 @@ import (
 func large(last time.Time) []byte {
 	const versions, every = 2000, 24 * time.Hour
 	return packument.Generate("p", versions, 1, packument.Weight(1790, 50), packument.Published(last.Add(-(versions-1)*every), every))
-}
-
-// gzipBytes packs a body as a whole.
-func gzipBytes(b *testing.B, body []byte) []byte {
-	b.Helper()
-	var buf bytes.Buffer
-	w, err := gzip.NewWriterLevel(&buf, gzip.BestSpeed)
-	if err != nil {
-		b.Fatal(err)
-	}
-	_, _ = w.Write(body) // a bytes.Buffer does not fail
-	_ = w.Close()
-	return buf.Bytes()
 }
 
 // cpu measures the processor time of a benchmark's loop, which neighbours on a busy machine do not change as they change the clock's.
@@ -111,7 +96,7 @@ func comesOfAge(b *testing.B, g *gate.Gate, last time.Time, request gate.Listing
 	b.Run(g.Ecosystem.Name+"-"+request.Form+"/whole-compression", func(b *testing.B) {
 		report, size := cpu(b), 0
 		for b.Loop() {
-			size = len(gzipBytes(b, plain))
+			size = len(packument.Gzip(plain))
 		}
 		report()
 		b.ReportMetric(float64(len(plain)), "plain-bytes")

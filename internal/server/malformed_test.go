@@ -2,7 +2,6 @@ package server
 
 import (
 	"bytes"
-	"compress/gzip"
 	"fmt"
 	"net/http"
 	"strings"
@@ -11,19 +10,6 @@ import (
 
 	"github.com/ecluse-gate/ecluse/internal/fake/packument"
 )
-
-func gzipped(t *testing.T, body []byte) []byte {
-	t.Helper()
-	var buf bytes.Buffer
-	zw := gzip.NewWriter(&buf)
-	if _, err := zw.Write(body); err != nil {
-		t.Fatal(err)
-	}
-	if err := zw.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return buf.Bytes()
-}
 
 const goodVersion = `{"name":"a","version":"1.0.0","dist":{"tarball":"http://registry.test/a/-/a-1.0.0.tgz","integrity":"sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="}}`
 
@@ -58,10 +44,10 @@ func TestMalformedUpstreams(t *testing.T) {
 		"invalid utf-8":          {document(`"1.0.0":`+goodVersion, ",\"x\":\"\xff\""), nil, 502, 0},
 		"no versions":            {[]byte(`{"name":"a","versions":{}}`), nil, 404, 0},
 		"only unusable versions": {document(`"1.0.0":{"name":"a","version":"1.0.0"}`, ""), nil, 502, 0},
-		"gzip":                   {gzipped(t, good), []string{"Content-Encoding", "gzip"}, 200, 1},
+		"gzip":                   {packument.Gzip(good), []string{"Content-Encoding", "gzip"}, 200, 1},
 		"gzip that is none":      {good, []string{"Content-Encoding", "gzip"}, 502, 0},
-		"gzip cut":               {gzipped(t, good)[:60], []string{"Content-Encoding", "gzip"}, 502, 0},
-		"gzip bomb":              {gzipped(t, bytes.Repeat([]byte(" "), 80<<20)), []string{"Content-Encoding", "gzip"}, 502, 0},
+		"gzip cut":               {packument.Gzip(good)[:60], []string{"Content-Encoding", "gzip"}, 502, 0},
+		"gzip bomb":              {packument.Gzip(bytes.Repeat([]byte(" "), 80<<20)), []string{"Content-Encoding", "gzip"}, 502, 0},
 		"unknown encoding":       {good, []string{"Content-Encoding", "br"}, 502, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -99,7 +85,7 @@ func TestHugeDocuments(t *testing.T) {
 	for _, c := range []struct{ versions, megabytes, status int }{{2600, 21, 200}, {1200, 40, 200}, {1200, 70, 502}} {
 		t.Run(fmt.Sprint(c.megabytes), func(t *testing.T) {
 			inWorld(t, "", func(w *world) {
-				body := gzipped(t, grow(t, packument.Generate("a", c.versions, 1, packument.Published(longAgo, time.Minute)), c.megabytes<<20))
+				body := packument.Gzip(grow(t, packument.Generate("a", c.versions, 1, packument.Published(longAgo, time.Minute)), c.megabytes<<20))
 				w.public.Answer(func(rw http.ResponseWriter, _ *http.Request) bool {
 					rw.Header().Set("Content-Encoding", "gzip")
 					_, _ = rw.Write(body)

@@ -11,18 +11,18 @@ import (
 // that holds next to nothing would collect a dozen times a second under load. So the room is about the same whatever is kept, and grows with it only
 // when there is much. Documents leave an eighth of their budget free, but for moments.
 const (
-	room         = 24 << 20        // bytes that may come in before a collection
-	bare         = 6 << 20         // bytes that are live without documents
-	earliest     = 12              // per cent of what is kept, however much that is
-	paceInterval = 1 * time.Second // how often the pace is looked at
+	collectRoom  = 24 << 20        // bytes that may come in before a collection
+	collectBase  = 6 << 20         // bytes that are live without documents
+	collectLeast = 12              // per cent of what is kept, however much that is
+	collectLook  = 1 * time.Second // how often the pace is looked at
 )
 
 // pace is how much the heap may grow before it is collected, in per cent (GOGC), when documents take some bytes of it.
 func pace(documents int64) int {
-	if documents > room*100/earliest {
-		return earliest
+	if documents > collectRoom*100/collectLeast {
+		return collectLeast
 	}
-	return int(max(earliest, room*100/(documents+bare)))
+	return int(max(collectLeast, collectRoom*100/(documents+collectBase)))
 }
 
 // PaceCollector keeps the process near what cache.maxBytes says, until ctx ends. It changes what all of the process shares, and does nothing where the
@@ -33,11 +33,11 @@ func (s *Server) PaceCollector(ctx context.Context) {
 	}
 	now, before := 0, debug.SetGCPercent(100)
 	defer func() { debug.SetGCPercent(before) }()
-	tick := time.NewTicker(paceInterval)
+	tick := time.NewTicker(collectLook)
 	defer tick.Stop()
 	for {
 		_, bytes := s.opts.Documents.Size()
-		if want := pace(bytes); want < now*9/10 || want > now*11/10 || want == earliest && now != earliest { // else not worth a stop
+		if want := pace(bytes); want < now*9/10 || want > now*11/10 || want == collectLeast && now != collectLeast { // else not worth a stop
 			debug.SetGCPercent(want)
 			now = want
 		}

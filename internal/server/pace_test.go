@@ -10,11 +10,11 @@ func TestPace(t *testing.T) {
 	last := pace(0)
 	for documents := int64(0); documents < 1<<40; documents += 1 + documents/50 {
 		percent := pace(documents)
-		if percent > last || percent < earliest {
+		if percent > last || percent < collectLeast {
 			t.Fatalf("%d bytes: %d %%, after %d %%", documents, percent, last)
 		}
 		last = percent
-		if grow := (documents + bare) * int64(percent) / 100; grow < room*92/100 || grow > room && percent > earliest {
+		if grow := (documents + collectBase) * int64(percent) / 100; grow < collectRoom*92/100 || grow > collectRoom && percent > collectLeast {
 			t.Errorf("%d bytes may grow by %d", documents, grow)
 		}
 	}
@@ -24,7 +24,7 @@ func TestPace(t *testing.T) {
 			t.Errorf("with cache.maxBytes %d, documents and their room take %d", budget, all)
 		}
 	}
-	if pace(math.MaxInt64) != earliest {
+	if pace(math.MaxInt64) != collectLeast {
 		t.Error("overflow")
 	}
 }

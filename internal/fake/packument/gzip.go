@@ -1,0 +1,16 @@
+package packument
+
+import (
+	"bytes"
+
+	"github.com/klauspost/compress/gzip"
+)
+
+// Gzip is a body as a registry packs it, as a whole.
+func Gzip(body []byte) []byte {
+	var buf bytes.Buffer
+	w, _ := gzip.NewWriterLevel(&buf, gzip.BestSpeed) // the level is a constant that the library knows
+	_, _ = w.Write(body)                              // a bytes.Buffer does not fail
+	_ = w.Close()
+	return buf.Bytes()
+}
