@@ -2,9 +2,13 @@ package bench_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +20,7 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/npm"
 	"github.com/ecluse-gate/ecluse/internal/policy"
 	"github.com/ecluse-gate/ecluse/internal/registry"
+	"github.com/ecluse-gate/ecluse/internal/server"
 )
 
 // BenchmarkGrowthDocument is a cold listing over the size of its document, in versions of some 1.8 KB.
@@ -28,7 +33,7 @@ func BenchmarkGrowthDocument(b *testing.B) {
 	} {
 		const weight, each = 1790, 1845 // with its publish time
 		b.Run("size="+size.name, func(b *testing.B) {
-			cold(b, packument.Generate("p", max(size.bytes/each, 1), 1, packument.Weight(weight, 50)))
+			cold(b, "p", packument.Generate("p", max(size.bytes/each, 1), 1, packument.Weight(weight, 50)))
 		})
 	}
 }
@@ -37,19 +42,44 @@ func BenchmarkGrowthDocument(b *testing.B) {
 func BenchmarkGrowthVersions(b *testing.B) {
 	for _, versions := range []int{10, 100, 1000, 10_000, 100_000} {
 		b.Run(fmt.Sprintf("versions=%d", versions), func(b *testing.B) {
-			cold(b, packument.Generate("p", versions, 1, packument.Bare()))
+			cold(b, "p", packument.Generate("p", versions, 1, packument.Bare()))
 		})
 	}
 }
 
+// BenchmarkRealDocuments is the same with real documents, as a registry sends them: BENCH_DOCUMENTS is a folder of them, in files that end in .json.
+func BenchmarkRealDocuments(b *testing.B) {
+	dir := os.Getenv("BENCH_DOCUMENTS")
+	if dir == "" {
+		b.Skip("SKIPPED: BENCH_DOCUMENTS names no folder of documents")
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	if err != nil || len(files) == 0 {
+		b.Fatalf("no document in %s: %v", dir, err)
+	}
+	for _, file := range files {
+		body, err := os.ReadFile(file)
+		var head struct{ Name string }
+		if err != nil || json.Unmarshal(body, &head) != nil {
+			b.Fatalf("%s is no document: %v", file, err)
+		}
+		b.Run(fmt.Sprintf("package=%s/versions=%d", head.Name, bytes.Count(body, []byte(`"tarball"`))), func(b *testing.B) { cold(b, head.Name, body) })
+	}
+}
+
 // cold scans a document, asks the rules about each version and splices what stays: all but the newest twentieth.
-func cold(b *testing.B, body []byte) {
+// As in a gate that holds this document and no other, the collector leaves room.
+func cold(b *testing.B, name string, body []byte) {
 	b.Helper()
+	if os.Getenv("GOGC") == "" {
+		before := debug.SetGCPercent(server.Pace(int64(len(body))))
+		b.Cleanup(func() { debug.SetGCPercent(before) })
+	}
 	set, err := policy.New([]policy.Spec{{Name: "min-age", Type: policy.AllowIfOlderThan, Age: 24 * time.Hour}})
 	if err != nil {
 		b.Fatal(err)
 	}
-	pkg := registry.Package{Ecosystem: npm.Ecosystem, Name: "p"}
+	pkg := registry.Package{Ecosystem: npm.Ecosystem, Name: name}
 	once := func(body []byte) (registry.Document, registry.Rendering) {
 		doc, err := npm.Scan(pkg, body)
 		if err != nil {
@@ -101,9 +131,10 @@ func processor(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// heap is what is live.
+// heap is what is live, without what pools hold until the next collection but one.
 func heap() int64 {
 	var m runtime.MemStats
+	runtime.GC()
 	runtime.GC()
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)

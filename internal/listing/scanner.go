@@ -1,6 +1,8 @@
 package listing
 
-import "unicode/utf8"
+import (
+	"strings"
+)
 
 // Scanner walks a JSON document (RFC 8259) once, front to back, and never backs up. The driver enters the objects and arrays it
 // cares about and skips the other values; both ways validate every byte: grammar, UTF-8, depth, and nothing after the document.
@@ -8,17 +10,16 @@ import "unicode/utf8"
 // Errors stick: after the first one every method does nothing and reports false, so that loops end by themselves and [Scanner.End]
 // tells. A Scanner is for one goroutine.
 type Scanner struct {
-	doc   string
-	pos   int  // of the next value, key or separator
-	depth int  // of the containers that were entered
-	fresh bool // a container was just entered: no comma is due
-	key   Span // of the key that was read last
-	end   int  // of the value that was consumed, or the container that was left, last
-	// slash is the position of the first backslash that is not before pos, or the length of the document; it may lag behind.
-	slash    int
-	controls bool // there are control characters in the document
-	err      *Error
-	part     part
+	doc     string
+	pos     int  // of the next value, key or separator
+	depth   int  // of the containers that were entered
+	fresh   bool // a container was just entered: no comma is due
+	escaped bool // the string that was read last has escapes
+	key     Span // of the key that was read last
+	end     int  // of the value that was consumed, or the container that was left, last
+	err     *Error
+	part    part
+	stops   stops
 }
 
 // NewScanner starts on a document. It keeps doc, and strings it returns point into it: the caller must not change it any more.
@@ -28,69 +29,41 @@ func NewScanner(doc []byte) *Scanner {
 		s.Limit(0, "document larger than 64 MiB")
 		return s
 	}
-	s.part.to = len(doc)
-	s.Look()
+	s.pos = space(s.doc, 0)
 	return s
 }
 
 // Halves returns two scanners of one document that may work at the same time, each in its own goroutine. The first stands at the beginning; the
-// second one at the separator at a position, as deep as a scanner would be there if the position is well chosen, which [Scanner.Join] checks. Each
-// begins with [Scanner.Look]. Unless they are joined, what they have found counts for nothing, not even an error: neither has looked at all
-// of the document.
+// second one at the separator at a position, as deep as a scanner would be there if the position is well chosen, which [Scanner.Join] checks. Unless
+// they are joined, what they have found counts for nothing, not even an error: neither has looked at all of the document.
 func Halves(doc []byte, at, depth int) (first, second *Scanner) {
 	first = &Scanner{doc: text(doc)}
-	second = &Scanner{doc: first.doc, pos: at, depth: depth}
-	first.part = part{0, at, 0}
-	second.part = part{at, len(doc), depth}
+	second = &Scanner{doc: first.doc, depth: depth}
+	second.part = part{at, depth}
+	first.pos, second.pos = space(first.doc, 0), space(first.doc, at)
 	return first, second
 }
 
-// part is what a scanner of a half looks at, and how deep it begins.
-type part struct{ from, to, depth int }
+// part is where a scanner begins, and how deep.
+type part struct{ from, depth int }
 
-// Look makes one of two scanners ready.
-func (s *Scanner) Look() {
-	s.look(s.part.from, s.part.to)
-	if s.err == nil {
-		s.seekSlash(s.pos)
-		s.pos = space(s.doc, s.pos)
-	}
-}
-
-// look finds out about the characters of a part of the document, which begins and ends with whole ones.
-func (s *Scanner) look(from, to int) {
-	var beyond bool
-	if s.controls, beyond = survey(s.doc[from:to]); beyond {
-		if i := invalidUTF8(s.doc[from:to]); i >= 0 {
-			s.Fail(from+i, "invalid UTF-8")
-		}
-	}
-}
-
-// Join moves the first of two scanners to where the second one has come, which has then validated all between. It reports false and does nothing unless
-// the first one stands exactly where the second one began, and that one has left the container without an error.
+// Join moves the first of two scanners to where the second one has come, which has then validated all between. It reports false unless
+// the first one stands exactly where the second one began, and that one has left the container in which it began without an error.
 func (s *Scanner) Join(second *Scanner) bool {
 	here := s.err == nil && !s.fresh && s.pos == second.part.from && s.depth == second.part.depth
-	if !here || second.err != nil || second.depth != s.depth-1 {
+	if !here || second.err != nil || second.depth >= s.depth || !s.sound() {
 		return false
 	}
 	*s = *second
 	return true
 }
 
-// invalidUTF8 finds the first byte that does not belong to a valid sequence, or -1.
-func invalidUTF8(doc string) int {
-	if utf8.ValidString(doc) {
-		return -1
+// sound reports an encoding that is not valid, which is found in passing.
+func (s *Scanner) sound() bool {
+	if at := s.stops.broken; at > 0 {
+		s.Fail(at-1, "invalid UTF-8")
 	}
-	i := 0
-	for {
-		r, n := utf8.DecodeRuneInString(doc[i:])
-		if r == utf8.RuneError && n == 1 {
-			return i
-		}
-		i += n
-	}
+	return s.err == nil
 }
 
 // Doc is the document as a string; spans refer to it.
@@ -123,7 +96,7 @@ func (s *Scanner) End() error {
 	if s.err == nil && s.pos < len(s.doc) {
 		s.Fail(s.pos, "data after the document")
 	}
-	if s.err != nil {
+	if !s.sound() {
 		return s.err
 	}
 	return nil
@@ -164,7 +137,7 @@ func (s *Scanner) Member() (key string, ok bool) {
 	if !s.next('}') {
 		return "", false
 	}
-	doc, start, slash := s.doc, s.pos, s.slash
+	doc, start := s.doc, s.pos
 	if start >= len(doc) || doc[start] != '"' {
 		s.Fail(start, "object key expected")
 		return "", false
@@ -175,7 +148,7 @@ func (s *Scanner) Member() (key string, ok bool) {
 	}
 	s.key = Span{uint32(start), uint32(end)}
 	key = doc[start+1 : end-1]
-	if s.slash != slash { // it was passed, so there may be escapes
+	if s.escaped {
 		if key, ok = unescape(key); !ok {
 			s.Fail(start, "object key with half a surrogate pair")
 			return "", false
@@ -188,6 +161,39 @@ func (s *Scanner) Member() (key string, ok bool) {
 	}
 	s.pos = space(doc, i+1)
 	return key, true
+}
+
+// Repeat moves past the next member of the object, key and value, if it is the same text as a member that was consumed before, as deep as this one.
+// It does nothing otherwise, also for some that are. It returns where the member is.
+func (s *Scanner) Repeat(member Span) (Span, bool) {
+	doc, i := s.doc, s.pos
+	if !s.fresh {
+		if i >= len(doc) || doc[i] != ',' {
+			return Span{}, false
+		}
+		i = space(doc, i+1)
+	}
+	same := member.Of(doc)
+	if same == "" || !strings.HasPrefix(doc[i:], same) {
+		return Span{}, false
+	}
+	end := i + len(same)
+	if !ends(doc, end) {
+		return Span{}, false
+	}
+	s.fresh = false
+	s.end = end
+	s.pos = space(doc, end)
+	return Span{uint32(i), uint32(end)}, true
+}
+
+// ends reports whether the value before i has certainly ended there; a number may go on.
+func ends(doc string, i int) bool {
+	switch doc[i-1] {
+	case '"', '}', ']':
+		return true
+	}
+	return i < len(doc) && (doc[i] == ',' || doc[i] == '}' || doc[i] <= ' ')
 }
 
 // Key is the span of the key that Member returned last, quotes included.
@@ -245,7 +251,6 @@ func (s *Scanner) Text() (value string, ok bool) {
 		return "", false
 	}
 	start := s.pos
-	slash := s.slash
 	end := s.string(start)
 	if end < 0 {
 		return "", false
@@ -253,7 +258,7 @@ func (s *Scanner) Text() (value string, ok bool) {
 	s.end = end
 	s.pos = space(s.doc, end)
 	value = s.doc[start+1 : end-1]
-	if s.slash != slash { // it was passed, so there may be escapes
+	if s.escaped {
 		return unescape(value)
 	}
 	return value, true

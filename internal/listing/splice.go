@@ -43,7 +43,8 @@ func AssembleRuns(build func(*Splicer)) (out []byte, cuts []int) {
 	second := Splicer{pass: passCopy, out: out, from: len(out), to: len(out), at: len(out)}
 	var done sync.WaitGroup
 	if len(out) >= shared && runtime.GOMAXPROCS(0) > 1 {
-		first.to, second.from, second.at = len(out)/2, len(out)/2, 0
+		half := len(out)/2 + len(out)/16 // the second goroutine begins a moment later
+		first.to, second.from, second.at = half, half, 0
 		done.Go(func() { build(&second) })
 	}
 	build(&first)

@@ -10,7 +10,7 @@ import (
 // bit per level (set: object), so hostile nesting costs neither memory nor goroutine stack. It is the engine's hot path and therefore
 // one function that keeps its state in registers: most bytes of a listing are members of opaque objects.
 func (s *Scanner) value(i int) int {
-	doc, plain := s.doc, s.plain()
+	doc := s.doc
 	var objects uint64
 	depth, room := 0, MaxDepth-s.depth
 	key := false // a key is due
@@ -21,13 +21,11 @@ func (s *Scanner) value(i int) int {
 		}
 		switch c := doc[i]; {
 		case c == '"':
-			start := i
-			i += strings.IndexByte(doc[i+1:], '"') + 2
-			if i > plain || i < start+2 {
+			start := i + 1
+			if i = s.stops.plain(doc, start); i == 0 {
 				if i = s.stringSlow(start); i < 0 {
 					return -1
 				}
-				plain = s.plain()
 			}
 			if key {
 				i = space(doc, i)
@@ -90,112 +88,36 @@ func (s *Scanner) stop(i int, reason string) int {
 	return -1
 }
 
-// plain is the position before which a string that ends needs no second look: up to the next backslash, if there are no control
-// characters in the document.
-func (s *Scanner) plain() int {
-	if s.controls {
-		return -1
-	}
-	return s.slash
-}
-
 // string validates the string whose opening quote is at i and returns the position after the closing one, or -1 with the error set.
 func (s *Scanner) string(i int) int {
-	end := i + strings.IndexByte(s.doc[i+1:], '"') + 2
-	if end > s.slash || s.controls || end < i+2 {
-		return s.stringSlow(i)
+	s.escaped = false
+	if end := s.stops.plain(s.doc, i+1); end > 0 {
+		return end
 	}
-	return end
+	return s.stringSlow(i + 1)
 }
 
-const (
-	ones  = 0x0101010101010101
-	highs = 0x8080808080808080
-)
-
-// printing has the top bit of each byte set that is no control character, that is, has one of its three upper bits set. The additions
-// do not carry from one byte into the next.
-func printing(x uint64) uint64 { return (x&(ones*0x60) + ones*0x60) | x }
-
-// survey reports whether the document has control characters (the line breaks of an indented one, mostly) and bytes beyond ASCII.
-func survey(d string) (controls, beyond bool) {
-	low, high := uint64(highs), uint64(0)
-	for ; len(d) >= 32; d = d[32:] {
-		a, b, c, e := load(d, 0), load(d, 8), load(d, 16), load(d, 24)
-		low &= printing(a) & printing(b) & printing(c) & printing(e)
-		high |= a | b | c | e
-	}
-	controls, beyond = low != highs, high&highs != 0
-	for i := range len(d) {
-		controls = controls || d[i] < ' '
-		beyond = beyond || d[i] >= utf8.RuneSelf
-	}
-	return controls, beyond
-}
-
-// stringSlow is string for everything unusual: a backslash in it, or control characters in the document up to here. It stays linear in hostile input because neither a quote nor a backslash that was
-// found is searched for again.
-func (s *Scanner) stringSlow(start int) int {
+// stringSlow is string for everything unusual, from somewhere inside of the string on.
+func (s *Scanner) stringSlow(i int) int {
 	doc := s.doc
-	quote := start
-	for i := start + 1; ; {
-		if quote < i {
-			n := strings.IndexByte(doc[i:], '"')
-			if n < 0 {
-				return s.stop(start, "unfinished string")
+	for start := i; ; {
+		if i = s.stops.seek(doc, i); i >= len(doc) {
+			return s.stop(start, "unfinished string")
+		}
+		switch doc[i] {
+		case '"':
+			return i + 1
+		case '\\':
+			s.escaped = true
+			n := escapeLen(doc, i)
+			if n == 0 {
+				return s.stop(i, "invalid escape")
 			}
-			quote = i + n
-		}
-		if s.slash < i {
-			s.seekSlash(i)
-		}
-		if quote < s.slash {
-			break
-		}
-		n := escapeLen(doc, s.slash)
-		if n == 0 {
-			return s.stop(s.slash, "invalid escape")
-		}
-		i = s.slash + n
-	}
-	if s.controls {
-		if i := control(doc[start+1 : quote]); i >= 0 {
-			return s.stop(start+1+i, "control character in a string")
+			i += n
+		default:
+			return s.stop(i, "control character in a string")
 		}
 	}
-	return quote + 1
-}
-
-// seekSlash finds the first backslash from i on.
-func (s *Scanner) seekSlash(i int) {
-	if n := strings.IndexByte(s.doc[i:], '\\'); n >= 0 {
-		s.slash = i + n
-		return
-	}
-	s.slash = len(s.doc)
-}
-
-// control finds the first control character.
-func control(d string) int {
-	i := 0
-	for ; i+8 <= len(d); i += 8 {
-		if printing(load(d, i))&highs != highs {
-			break
-		}
-	}
-	for ; i < len(d); i++ {
-		if d[i] < ' ' {
-			return i
-		}
-	}
-	return -1
-}
-
-// load reads eight bytes, the first one lowest. The compiler makes one load of it.
-func load(d string, i int) uint64 {
-	d = d[i : i+8]
-	return uint64(d[0]) | uint64(d[1])<<8 | uint64(d[2])<<16 | uint64(d[3])<<24 |
-		uint64(d[4])<<32 | uint64(d[5])<<40 | uint64(d[6])<<48 | uint64(d[7])<<56
 }
 
 // escapeLen is the length of the escape at i, 0 if it is none.

@@ -35,6 +35,7 @@ type entry struct {
 	tarball   listing.Span // the address in it, with its quotes
 	published listing.Span // "1.0.0":"2020-…", the member of "time"; empty when there is none
 	runs      [2]uint32    // the range of document.runs that the abbreviated form keeps
+	rank      rank
 	flags     flags
 }
 
@@ -42,7 +43,9 @@ type flags uint8
 
 const (
 	flagDeprecated flags = 1 << iota
+	flagStable           // semver, and no prerelease
 	flagBad              // not to be served; only while scanning
+	flagScripts          // runs scripts at installation; only while scanning
 )
 
 // member is one member of the top-level object.

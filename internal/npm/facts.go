@@ -11,36 +11,69 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
-// finish joins versions and times, drops what cannot be served and completes the facts.
-func (s *scan) finish() {
-	s.join()
-	s.facts()
-	if s.bad > 0 {
-		s.drop()
-	}
-	d := s.doc
-	d.entries, d.versions, d.runs, d.top = listing.Fit(d.entries), listing.Fit(d.versions), listing.Fit(d.runs), listing.Fit(d.top)
-}
-
-// facts gives each version that this scan has read itself its artifact. What lives as long as the document is put into arrays of the right size.
+// facts gives each version that this scan has read itself its artifact.
 func (s *scan) facts() {
-	artifacts, digests := listing.Fit(s.artifacts), s.digests.fit()
-	var from ends
-	for i := range artifacts {
-		to, a := s.ends[i], &artifacts[i]
-		a.File = tail(a.URL, s.files[from.files:to.files])
-		a.Digests = digests[from.digests:to.digests:to.digests]
-		s.doc.versions[i].Artifacts = artifacts[i : i+1 : i+1]
+	s.artifacts = make([]registry.Artifact, len(s.rows))
+	digests := make([]registry.Digest, len(s.kinds))
+	sums := append(make([]byte, 0, len(s.sums)), s.sums...)
+	for i, kind := range s.kinds {
+		size := algorithms[kind].size
+		digests[i] = registry.Digest{Algorithm: algorithms[kind].name, Sum: sums[:size:size]}
+		sums = sums[size:]
+	}
+	from := uint32(0)
+	for i := range s.rows {
+		to := s.rows[i].digests
+		s.artifacts[i] = registry.Artifact{File: s.rows[i].file, URL: s.rows[i].address, Digests: digests[from:to:to]}
+		if of := digests[from:to]; len(of) > 1 && !slices.IsSortedFunc(of, strongerFirst) {
+			slices.SortStableFunc(of, strongerFirst)
+		}
 		from = to
 	}
 }
 
-// tail is the end of an address if it is what is wanted, as it mostly is: then it takes no memory of its own.
-func tail(address string, want []byte) string {
-	if at := len(address) - len(want); at >= 0 && address[at:] == string(want) {
-		return address[at:]
+// finish makes the document of what one scan, or two of its halves, have found, and drops what cannot be served.
+func (s *scan) finish(parts ...*scan) {
+	d, versions, runs := s.doc, 0, 0
+	for _, p := range parts {
+		versions += len(p.rows)
+		runs += len(p.runs)
 	}
-	return string(want)
+	d.versions, d.entries, d.runs = make([]registry.Version, 0, versions), make([]entry, 0, versions), make([]listing.Span, 0, runs)
+	d.names.Grow(versions)
+	for _, p := range parts {
+		before := uint32(len(d.runs))
+		d.runs = append(d.runs, p.runs...)
+		for i := range p.rows {
+			r := &p.rows[i]
+			r.runs[0] += before
+			r.runs[1] += before
+			d.entries = append(d.entries, r.entry)
+			d.versions = append(d.versions, registry.Version{
+				Version: r.version, InstallScripts: r.scripts, License: r.license, Artifacts: p.artifacts[i : i+1 : i+1],
+			})
+			if first, again := d.names.AddHash(r.hash, d.version); again {
+				s.spoil(first)
+				s.spoil(len(d.versions) - 1)
+			}
+		}
+	}
+	s.join()
+	if s.bad > 0 {
+		s.drop()
+		d.entries, d.versions = listing.Fit(d.entries), listing.Fit(d.versions)
+	}
+	d.top = listing.Fit(d.top)
+}
+
+// file is the name of a version's artifact. Mostly the address ends in it: then it takes no memory of its own.
+func (s *scan) file(version, address string) string {
+	if rest, ok := strings.CutSuffix(address, ".tgz"); ok {
+		if rest, ok = strings.CutSuffix(rest, version); ok && strings.HasSuffix(rest, s.prefix) {
+			return address[len(rest)-len(s.prefix):]
+		}
+	}
+	return s.prefix + version + ".tgz"
 }
 
 // drop removes the versions that cannot be served.
@@ -97,54 +130,28 @@ var algorithms = [...]struct {
 // strictBase64 refuses encodings of which there is more than one for the same bytes.
 var strictBase64 = base64.StdEncoding.Strict()
 
-// digests are those of all versions, one after the other.
-type digests struct {
-	all  []registry.Digest
-	sums []byte
-}
-
-// add reads "integrity" (W3C Subresource Integrity: algorithm-base64, separated by white space, options after "?") and "shasum" (SHA-1
-// in hex), strongest first. Values that are malformed or unknown are left out.
-func (a *digests) add(integrity, shasum string) {
-	first := len(a.all)
-	if !a.sri(integrity) { // the common case is one plain value
+// digests reads "integrity" (W3C Subresource Integrity: algorithm-base64, separated by white space, options after "?") and "shasum" (SHA-1
+// in hex). Values that are malformed or unknown are left out.
+func (s *scratch) digests(integrity, shasum string) {
+	if !s.sri(integrity) { // the common case is one plain value
 		for value := range strings.FieldsSeq(integrity) {
 			value, _, _ = strings.Cut(value, "?")
-			a.sri(value)
+			s.sri(value)
 		}
 	}
 	const sha1 = 3
 	if size := algorithms[sha1].size; len(shasum) == 2*size {
 		var encoded [40]byte
 		copy(encoded[:], shasum)
-		sums, err := hex.AppendDecode(a.sums, encoded[:])
-		a.sum(sha1, sums, err)
+		sums, err := hex.AppendDecode(s.sums, encoded[:])
+		s.sum(sha1, sums, err)
 	}
-	added := a.all[first:]
-	if len(added) > 1 && !slices.IsSortedFunc(added, strongerFirst) {
-		slices.SortStableFunc(added, strongerFirst)
-	}
-}
-
-// fit gives the digests in arrays of the right size. When the sums have grown, the first ones still hold what was outgrown.
-func (a *digests) fit() []registry.Digest {
-	all := listing.Fit(a.all)
-	if len(all) == 0 || !listing.Roomy(a.sums) && &all[0].Sum[0] == &a.sums[0] {
-		return all
-	}
-	sums := make([]byte, 0, len(a.sums))
-	for i := range all {
-		start := len(sums)
-		sums = append(sums, all[i].Sum...)
-		all[i].Sum = sums[start:len(sums):len(sums)]
-	}
-	return all
 }
 
 func strongerFirst(x, y registry.Digest) int { return len(y.Sum) - len(x.Sum) }
 
 // sri adds one algorithm-base64 value and reports whether it was one.
-func (a *digests) sri(value string) bool {
+func (s *scratch) sri(value string) bool {
 	for i := range algorithms {
 		encoded, ok := strings.CutPrefix(value, algorithms[i].prefix)
 		if !ok {
@@ -154,20 +161,18 @@ func (a *digests) sri(value string) bool {
 			return false
 		}
 		var buf [88]byte
-		sums, err := strictBase64.AppendDecode(a.sums, buf[:copy(buf[:], encoded)])
-		return a.sum(i, sums, err)
+		sums, err := strictBase64.AppendDecode(s.sums, buf[:copy(buf[:], encoded)])
+		return s.sum(i, sums, err)
 	}
 	return false
 }
 
-// sum adds what was decoded behind a.sums if it is as long as the algorithm's digests, and reports whether it was.
-func (a *digests) sum(algorithm int, sums []byte, err error) bool {
-	start := len(a.sums)
-	if err != nil || len(sums) != start+algorithms[algorithm].size {
+// sum adds what was decoded behind the sums if it is as long as the algorithm's digests, and reports whether it was.
+func (s *scratch) sum(algorithm int, sums []byte, err error) bool {
+	if err != nil || len(sums) != len(s.sums)+algorithms[algorithm].size {
 		return false
 	}
-	a.sums = sums
-	a.all = append(a.all, registry.Digest{Algorithm: algorithms[algorithm].name, Sum: sums[start:len(sums):len(sums)]})
+	s.sums, s.kinds = sums, append(s.kinds, uint8(algorithm))
 	return true
 }
 

@@ -3,7 +3,6 @@ package npm
 import (
 	"bytes"
 	"runtime"
-	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -17,17 +16,22 @@ const large = 1 << 20
 // maxSearch bounds in bytes the search for a place to begin the second half.
 const maxSearch = 256 << 10
 
-// halving says which documents are read in two halves and where the second one may begin; a negative place is none.
-type halving struct {
-	from  int
-	place func(body []byte, from int) int
+// way is how documents are read.
+type way struct {
+	from  int                             // the size from which a document is read in two halves
+	place func(body []byte, from int) int // where the second one may begin; a negative place is none
+	anew  bool                            // members that are the same as before are read all the same
 }
 
-// half is the second half of "versions", read at the same time as the first, from a place that is only a guess. It counts if the first half's
-// scanner comes to just that place; all in between is then validated, and nothing twice. Otherwise both are thrown away.
+// usual is the way for all of them.
+var usual = way{from: large, place: middle}
+
+// half is the second half of a document, from somewhere in "versions" on, read at the same time as the first, from a place that is only a guess. It
+// counts if the first half's scanner comes to just that place; all is then validated, and nothing twice. Otherwise both are thrown away.
 type half struct {
 	at     int // the comma
 	scan   scan
+	end    uint32 // of "versions"
 	stop   atomic.Bool
 	done   chan struct{}
 	failed bool
@@ -38,28 +42,29 @@ const versionsDepth = 2
 
 // halves reads a large document on two cores. It returns nil when the document is small, when there is no good place to begin the second half,
 // and when there is anything wrong with it: then it must be read as a whole.
-func (how halving) halves(pkg registry.Package, body []byte) *document {
+func (how way) halves(pkg registry.Package, body []byte) *document {
 	if len(body) < how.from || len(body) > listing.MaxBytes || runtime.GOMAXPROCS(0) < 2 {
 		return nil
 	}
-	at := how.place(body, len(body)/2)
+	at := how.place(body, len(body)/2+len(body)/24)
 	if at < 0 {
 		return nil
 	}
 	first, second := listing.Halves(body, at, versionsDepth)
 	h := &half{at: at, done: make(chan struct{})}
-	h.scan = newScan(pkg, body, second)
-	h.scan.second = true
+	h.scan = how.newScan(pkg, body, second)
+	h.scan.stop = &h.stop
+	h.scan.seen[topVersions] = true
 	go h.read()
-	defer h.end()
-	first.Look()
-	s := newScan(pkg, body, first)
+	defer h.leave()
+	s := how.newScan(pkg, body, first)
+	defer s.leave()
 	s.half = h
 	s.document()
 	if s.End() != nil || !s.joined {
 		return nil
 	}
-	s.finish()
+	s.finish(&s, &h.scan)
 	return s.doc
 }
 
@@ -70,41 +75,55 @@ func (h *half) read() {
 			h.failed = true
 		}
 	}()
-	h.scan.Look()
-	h.scan.reserve(h.scan.expected() / 2)
+	h.scan.reserve(len(h.scan.doc.text) / 2)
 	for !h.stop.Load() && h.scan.nextVersion() {
 	}
+	h.end = h.scan.Since(0).End
 	h.scan.facts()
+	h.scan.members()
 }
 
-// end waits until nobody reads the second half any more.
-func (h *half) end() {
+// leave waits until nobody reads the second half any more.
+func (h *half) leave() {
 	h.stop.Store(true)
 	<-h.done
+	h.scan.leave()
 }
 
 // adopt adds what the second half has found, if it is the rest of what this scan stands before.
 func (s *scan) adopt(h *half) {
 	<-h.done
 	o := &h.scan
-	first := len(s.doc.versions)
-	if h.failed || first+len(o.doc.versions) > maxVersions || !s.Join(o.Scanner) {
+	if h.failed || !s.fits(o) || !s.Join(o.Scanner) {
 		s.Fail(s.Pos(), "not where the second half began")
 		return
 	}
 	s.joined = true
-	runs := uint32(len(s.doc.runs))
-	for i := range o.doc.entries {
-		e := &o.doc.entries[i]
-		e.runs[0] += runs
-		e.runs[1] += runs
-	}
-	s.doc.runs = slices.Concat(s.doc.runs, o.doc.runs)
-	s.doc.entries = slices.Concat(s.doc.entries, o.doc.entries)
-	s.doc.versions = slices.Concat(s.doc.versions, o.doc.versions) // with their facts
 	s.bad += o.bad
-	for i := first; i < len(s.doc.versions); i++ {
-		s.index(i)
+}
+
+// fits reports whether the second half has nothing that this one has and that may be there once, and not too much of anything.
+func (s *scan) fits(o *scan) bool {
+	for kind, seen := range o.seen {
+		if seen && s.seen[kind] && topKind(kind) != topVersions {
+			return false
+		}
+	}
+	return len(s.rows)+len(o.rows) <= maxVersions && len(s.doc.top)+1+len(o.doc.top) <= maxTop
+}
+
+// rest adds what the second half has found behind "versions".
+func (s *scan) rest(o *scan) {
+	s.named = s.named || o.named
+	s.doc.top = append(s.doc.top, o.doc.top...)
+	if o.seen[topTime] {
+		s.times, o.times = o.times, s.times // each scratch goes on with one of its own
+	}
+	if o.seen[topTags] {
+		s.doc.tags, s.doc.tagIndex = o.doc.tags, o.doc.tagIndex
+	}
+	if o.seen[topModified] {
+		s.doc.changed = o.doc.changed
 	}
 }
 

@@ -2,6 +2,7 @@ package npm
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -13,20 +14,20 @@ import (
 )
 
 // whole is a scan in one piece.
-func whole() halving { return halving{listing.MaxBytes + 1, middle} }
+func whole() way { return way{from: listing.MaxBytes + 1} }
 
 // from is a scan whose second half begins at a place, whatever stands there.
-func from(at int) halving { return halving{0, func([]byte, int) int { return at }} }
+func from(at int) way { return way{place: func([]byte, int) int { return at }} }
 
-// sameScan fails unless both ways of reading give the same document or the same error.
-func sameScan(t *testing.T, body []byte, how halving) {
+// sameScan fails unless a way of reading gives the same document or the same error as to read all of it from front to back.
+func sameScan(t *testing.T, body []byte, how way) {
 	t.Helper()
 	pkg := registry.Package{Ecosystem: Ecosystem, Name: "p"}
-	want, wantErr := scanWith(pkg, body, whole())
-	got, err := scanWith(pkg, body, how)
+	want, wantErr := way{from: listing.MaxBytes + 1, anew: true}.scan(pkg, body)
+	got, err := how.scan(pkg, body)
 	if wantErr != nil || err != nil {
 		if wantErr == nil || err == nil || wantErr.Error() != err.Error() {
-			t.Fatalf("in halves: %v; whole: %v", err, wantErr)
+			t.Fatalf("%v; read plainly: %v", err, wantErr)
 		}
 		return
 	}
@@ -43,7 +44,7 @@ func sameScan(t *testing.T, body []byte, how halving) {
 		}
 	}
 	if !reflect.DeepEqual(a, b) {
-		t.Fatalf("in halves:\n%+v\nwhole:\n%+v", b, a)
+		t.Fatalf("%+v\nread plainly:\n%+v", b, a)
 	}
 }
 
@@ -62,6 +63,55 @@ func TestHalvesFromAnywhere(t *testing.T) {
 	}
 }
 
+// The memory of both halves goes to later scans, which may be at work at the same time.
+func TestHalvesShareNoScratch(t *testing.T) {
+	s, o := usual.newScan(pkg("p"), []byte(small), listing.NewScanner([]byte(small))), usual.newScan(pkg("p"), []byte(small), listing.NewScanner([]byte(small)))
+	o.document()
+	if len(o.times) == 0 {
+		t.Fatal("no times")
+	}
+	s.rest(&o)
+	if s.times = append(s.times[:0], rawTime{}); cap(o.times) > 0 && &o.times[:1][0] == &s.times[0] {
+		t.Error("two scans would write to the same memory")
+	}
+}
+
+// What stands before "versions" and what stands behind it are judged together: what may be there once, what must be there, and how much of it.
+func TestHalvesOfTheRest(t *testing.T) {
+	const versions = `"versions":{"1.0.0":{"dist":{"tarball":"http://r.test/p-1.0.0.tgz"}},"2.0.0":{"dist":{"tarball":"http://r.test/p-2.0.0.tgz"}}}`
+	const name, time, later = `"name":"p"`, `"time":{"2.0.0":"2020-01-01T00:00:00Z"}`, `"time":{"2.0.0":"2021-01-01T00:00:00Z","modified":"2022-01-01T00:00:00Z"}`
+	const tags, modified = `"dist-tags":{"latest":"2.0.0"}`, `"modified":"2023-01-01T00:00:00Z"`
+	for _, members := range [][]string{
+		{name, time, tags, modified, versions},
+		{versions, name, time, tags, modified},
+		{versions, modified, name},
+		{modified, versions, later, name, tags},
+		{later, versions, modified, name},
+		{versions},
+		{tags, versions, time},
+		{name, versions, name},
+		{name, time, versions, later},
+		{name, tags, versions, tags},
+		{name, modified, versions, modified},
+		{name, versions, versions},
+		{name, `"_uplinks":{}`, versions, `"_uplinks":{}`, `"x":1`, `"x":2`},
+	} {
+		body := "{" + strings.Join(members, ",") + "}"
+		for at := range len(body) {
+			sameScan(t, []byte(body), from(at))
+		}
+		at := strings.Index(body, `,"2.0.0"`)
+		if _, err := whole().scan(pkg("p"), []byte(body)); (err == nil) != (from(at).halves(pkg("p"), []byte(body)) != nil) {
+			t.Errorf("%s: %v, but not so in halves", body, err)
+		}
+	}
+	other := func(i int) string { return fmt.Sprintf(`"m%d":0`, i) }
+	for _, n := range []int{maxTop/2 - 2, maxTop/2 - 1, maxTop / 2} {
+		body := "{" + name + "," + many(n, other) + "," + versions + "," + many(n, other) + "}"
+		sameScan(t, []byte(body), from(strings.Index(body, `,"2.0.0"`)))
+	}
+}
+
 func TestHalvesOfBrokenDocuments(t *testing.T) {
 	for i := 0; i < len(small); i += 13 {
 		for _, broken := range []string{small[:i], small[:i] + "}" + small[i:], small[:i] + `"` + small[i+1:]} {
@@ -74,7 +124,7 @@ func TestHalvesOfBrokenDocuments(t *testing.T) {
 
 func TestHalvesOfTooManyVersions(t *testing.T) {
 	body := []byte(`{"name":"p","versions":{` + many(maxVersions+1, func(int) string { return `"1":{"dist":{}}` }) + `}}`)
-	sameScan(t, body, halving{0, middle})
+	sameScan(t, body, way{place: middle})
 }
 
 func TestHalvesNestedTooDeep(t *testing.T) {
@@ -83,7 +133,7 @@ func TestHalvesNestedTooDeep(t *testing.T) {
 	for at := range len(body) {
 		sameScan(t, []byte(body), from(at))
 	}
-	sameScan(t, []byte(strings.Replace(body, "[[", "[", 1)), halving{0, middle})
+	sameScan(t, []byte(strings.Replace(body, "[[", "[", 1)), way{place: middle})
 }
 
 // The documents that are large enough are really read in halves: the place that is found is just before a version, where the first half comes by.
@@ -98,9 +148,9 @@ func TestLargeDocumentsAreReadInHalves(t *testing.T) {
 			body, _ = json.MarshalIndent(v, "", "  ")
 		}
 		place := -1
-		how := halving{large, func(body []byte, from int) int { place = middle(body, from); return place }}
+		how := way{from: large, place: func(body []byte, from int) int { place = middle(body, from); return place }}
 		sameScan(t, body, how)
-		doc, err := scanWith(registry.Package{Ecosystem: Ecosystem, Name: "p"}, body, whole())
+		doc, err := whole().scan(registry.Package{Ecosystem: Ecosystem, Name: "p"}, body)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,9 +172,9 @@ func TestLargeDocumentsAreReadInHalves(t *testing.T) {
 // A second half that fails by a fault of ours costs its work and nothing else.
 func TestHalfThatPanics(t *testing.T) {
 	h := &half{done: make(chan struct{})}
-	h.scan = scan{second: true} // no scanner: the first call panics
+	h.scan = scan{stop: &h.stop} // no scanner: the first call panics
 	h.read()
-	s := newScan(registry.Package{Ecosystem: Ecosystem, Name: "p"}, []byte(small), listing.NewScanner([]byte(small)))
+	s := usual.newScan(registry.Package{Ecosystem: Ecosystem, Name: "p"}, []byte(small), listing.NewScanner([]byte(small)))
 	s.adopt(h)
 	if s.joined || s.End() == nil {
 		t.Error("it was adopted")
@@ -134,11 +184,13 @@ func TestHalfThatPanics(t *testing.T) {
 func FuzzHalves(f *testing.F) {
 	f.Add([]byte(small), 400)
 	f.Add(packument.Generate("p", 5, 1), 3000)
+	f.Add([]byte(alike), 900)
 	f.Fuzz(func(t *testing.T, body []byte, at int) {
 		if at < 0 || at > len(body) {
 			at = middle(body, len(body)/2)
 		}
 		sameScan(t, body, from(at))
+		sameScan(t, body, whole())
 	})
 }
 
@@ -147,9 +199,9 @@ func BenchmarkHalves(b *testing.B) {
 	pkg := registry.Package{Ecosystem: Ecosystem, Name: "p"}
 	var spent [2]time.Duration
 	for b.Loop() { // taken in turns, so that what else the machine does meets both
-		for i, how := range []halving{whole(), {large, middle}} {
+		for i, how := range []way{whole(), usual} {
 			start := time.Now()
-			if _, err := scanWith(pkg, body, how); err != nil {
+			if _, err := how.scan(pkg, body); err != nil {
 				b.Fatal(err)
 			}
 			spent[i] += time.Since(start)

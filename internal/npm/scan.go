@@ -3,6 +3,7 @@ package npm
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/ecluse-gate/ecluse/internal/listing"
@@ -26,25 +27,27 @@ const (
 // safely: no "dist" with a "tarball", a name or version in it that disagrees, an impossible version, or a member that policy depends on
 // (the version's key, its publish time, "dist" and others) given twice, of which different readers would take different ones.
 func Scan(pkg registry.Package, body []byte) (registry.Document, error) {
-	return scanWith(pkg, body, halving{large, middle})
+	return usual.scan(pkg, body)
 }
 
-func scanWith(pkg registry.Package, body []byte, how halving) (registry.Document, error) {
+func (how way) scan(pkg registry.Package, body []byte) (registry.Document, error) {
 	if doc := how.halves(pkg, body); doc != nil {
 		return doc, nil
 	}
-	s := newScan(pkg, body, listing.NewScanner(body))
+	s := how.newScan(pkg, body, listing.NewScanner(body))
+	defer s.leave()
 	s.document()
 	if err := s.End(); err != nil {
 		return nil, refusal(pkg, err)
 	}
-	s.finish()
+	s.facts()
+	s.finish(&s)
 	return s.doc, nil
 }
 
-func newScan(pkg registry.Package, body []byte, scanner *listing.Scanner) scan {
+func (how way) newScan(pkg registry.Package, body []byte, scanner *listing.Scanner) scan {
 	return scan{
-		Scanner: scanner, name: pkg.Name, prefix: base(pkg.Name) + "-",
+		Scanner: scanner, scratch: takeScratch(), recall: recall{off: how.anew}, name: pkg.Name, prefix: base(pkg.Name) + "-",
 		doc: &document{name: pkg.Name, body: body, text: scanner.Doc(), tagIndex: map[string]int{}},
 	}
 }
@@ -61,26 +64,21 @@ func refusal(pkg registry.Package, err error) error {
 // cache, once.
 type scan struct {
 	*listing.Scanner
+	*scratch
 	name   string // the package's
 	prefix string // of its artifacts' names
 	doc    *document
 	named  bool
-	half   *half // the second one; nil if there is none
-	second bool  // this is the second half
-	joined bool  // the second half has been adopted
+	seen   [topHidden]bool // kinds of members of the document that may be there once
+	recall recall
 
-	// One element per version, next to those of doc.versions and doc.entries.
-	artifacts []registry.Artifact
-	ends      []ends
+	half   *half        // the second one; nil if there is none
+	joined bool         // it has been adopted
+	stop   *atomic.Bool // says that this is the second half, and when nobody needs it any more
 
-	files   []byte // the artifacts' names, one after the other
-	digests digests
-	times   []rawTime
-	bad     int // versions that cannot be served
+	artifacts []registry.Artifact // of the rows
+	bad       int                 // versions that cannot be served
 }
-
-// ends says where a version's share of the arrays ends.
-type ends struct{ files, digests uint32 }
 
 // rawTime is a member of "time".
 type rawTime struct {
@@ -96,30 +94,48 @@ func (s *scan) document() {
 		s.Fail(s.Pos(), "not an object")
 		return
 	}
-	var seen [topHidden]bool
-	for {
-		key, ok := s.Member()
-		if !ok {
-			break
-		}
-		start, m := s.Key().Start, member{kind: topKindOf(key), value: uint32(s.Pos())}
-		if m.kind != topOther && m.kind != topHidden {
-			if seen[m.kind] {
-				s.Fail(int(start), fmt.Sprintf("member %q twice", key))
-				return
-			}
-			seen[m.kind] = true
-		}
-		s.member(m.kind)
-		if m.span = s.Since(start); len(s.doc.top) == maxTop {
-			s.Limit(int(start), "too many members")
-			return
-		}
-		s.doc.top = append(s.doc.top, m)
+	s.members()
+	if s.joined {
+		s.rest(&s.half.scan)
 	}
 	if !s.named {
 		s.Fail(0, "no name")
 	}
+}
+
+// members reads the members of the document that are left.
+func (s *scan) members() {
+	for !s.joined && !s.stopped() {
+		key, ok := s.Member()
+		if !ok {
+			return
+		}
+		s.member(key)
+	}
+}
+
+// stopped reports whether nobody wants to know the rest any more.
+func (s *scan) stopped() bool { return s.stop != nil && s.stop.Load() }
+
+// member reads one member of the document, whose key was read.
+func (s *scan) member(key string) {
+	start, m := s.Key().Start, member{kind: topKindOf(key), value: uint32(s.Pos())}
+	if m.kind != topOther && m.kind != topHidden {
+		if s.seen[m.kind] {
+			s.Fail(int(start), fmt.Sprintf("member %q twice", key))
+			return
+		}
+		s.seen[m.kind] = true
+	}
+	s.top(m.kind)
+	if m.span = s.Since(start); s.joined {
+		m.span.End = s.half.end
+	}
+	if len(s.doc.top) == maxTop {
+		s.Limit(int(start), "too many members")
+		return
+	}
+	s.doc.top = append(s.doc.top, m)
 }
 
 func topKindOf(key string) topKind {
@@ -140,8 +156,8 @@ func topKindOf(key string) topKind {
 	return topOther
 }
 
-// member consumes the value of a top-level member.
-func (s *scan) member(kind topKind) {
+// top consumes the value of a member of the document.
+func (s *scan) top(kind topKind) {
 	start := s.Pos()
 	switch kind {
 	case topName:
@@ -170,21 +186,19 @@ func (s *scan) member(kind topKind) {
 }
 
 func (s *scan) versions() {
-	n := s.expected()
+	size := len(s.doc.text)
 	if s.half != nil {
-		n /= 2
+		size /= 2
 	}
-	s.reserve(n)
+	s.reserve(size)
 	for s.half == nil || s.Pos() != s.half.at {
 		if !s.nextVersion() {
 			return
 		}
 	}
+	s.facts()
 	s.adopt(s.half)
 }
-
-// expected is about how many versions the document has.
-func (s *scan) expected() int { return min(len(s.doc.text)/1400+16, 4096) }
 
 // nextVersion reads one member of "versions", if there is one more.
 func (s *scan) nextVersion() bool {
@@ -192,40 +206,12 @@ func (s *scan) nextVersion() bool {
 	if !ok {
 		return false
 	}
-	if len(s.doc.versions) == maxVersions {
+	if len(s.rows) == maxVersions {
 		s.Limit(s.Pos(), "more than 100000 versions")
 		return false
 	}
-	e, a, facts := s.version(version)
-	if e.flags&flagBad != 0 {
-		s.bad++
-	}
-	s.doc.entries = append(s.doc.entries, e)
-	s.doc.versions = append(s.doc.versions, facts)
-	s.artifacts = append(s.artifacts, a)
-	s.files = append(append(append(s.files, s.prefix...), version...), ".tgz"...)
-	s.ends = append(s.ends, ends{uint32(len(s.files)), uint32(len(s.digests.all))})
-	if !s.second {
-		s.index(len(s.doc.versions) - 1)
-	}
+	s.version(version)
 	return true
-}
-
-// index notes the place of version i, and spoils both if its key was there before.
-func (s *scan) index(i int) {
-	if first, again := s.doc.names.Add(s.doc.version(i), s.doc.version); again {
-		s.spoil(first)
-		s.spoil(i)
-	}
-}
-
-// reserve makes room for n versions.
-func (s *scan) reserve(n int) {
-	s.doc.versions, s.doc.entries = make([]registry.Version, 0, n), make([]entry, 0, n)
-	s.doc.runs = make([]listing.Span, 0, 4*n)
-	s.artifacts, s.ends = make([]registry.Artifact, 0, n), make([]ends, 0, n)
-	s.files = make([]byte, 0, n*(len(s.name)+16))
-	s.digests = digests{all: make([]registry.Digest, 0, 2*n), sums: make([]byte, 0, 84*n)} // a sha512 and a sha1 each
 }
 
 // spoil withdraws version i.
@@ -237,93 +223,116 @@ func (s *scan) spoil(i int) {
 }
 
 // version reads one version's object.
-func (s *scan) version(version string) (entry, registry.Artifact, registry.Version) {
+func (s *scan) version(version string) {
 	start := s.Key().Start
-	r := reading{version: version}
+	s.rows = append(s.rows, row{version: version, hash: listing.Hash(version)})
+	r := &s.rows[len(s.rows)-1]
 	r.value = uint32(s.Pos())
-	r.runs[0] = uint32(len(s.doc.runs))
+	r.runs[0] = uint32(len(s.runs))
 	if s.Object() {
-		s.fields(&r)
+		s.fields(r)
 	} else {
 		s.Skip()
 	}
 	r.member = s.Since(start)
-	r.runs[1] = uint32(len(s.doc.runs))
-	if r.bad || r.artifact.URL == "" || !validVersion(version) {
+	r.runs[1] = uint32(len(s.runs))
+	r.digests = uint32(len(s.kinds))
+	r.scripts = r.flags&flagScripts != 0
+	r.flags &^= flagScripts
+	r.file = s.file(version, r.address)
+	core := readCore(version)
+	if r.rank = core.rank(); core.known && !core.prerelease {
+		r.flags |= flagStable
+	}
+	if r.address == "" || !validVersion(version) {
 		r.flags |= flagBad
 	}
-	return r.entry, r.artifact, registry.Version{Version: version, InstallScripts: r.scripts, License: r.license}
-}
-
-// reading is the version that is being read.
-type reading struct {
-	entry
-	version      string
-	license      string
-	artifact     registry.Artifact
-	scripts, bad bool
+	if r.flags&flagBad != 0 {
+		s.bad++
+	}
 }
 
 // fields reads the members of a version's object and notes the runs of those that the abbreviated form keeps.
-func (s *scan) fields(r *reading) {
+func (s *scan) fields(r *row) {
 	var seen field
 	open := false // the member before is kept
+	s.recall.at = 0
 	for {
-		key, ok := s.Member()
-		if !ok {
-			return
+		m := s.repeated()
+		if m == nil {
+			if m = s.field(r); m == nil {
+				return
+			}
 		}
-		from := s.Key().Start
-		f := fieldOf(key)
-		if seen&f&fieldOnce != 0 {
-			r.bad = true
+		r.flags |= m.flags
+		if m.field&fieldLicense != 0 {
+			r.license = m.license
 		}
-		seen |= f
-		s.field(r, f)
-		keep := f&fieldKeep != 0
+		if seen&m.field&fieldOnce != 0 {
+			r.flags |= flagBad
+		}
+		seen |= m.field
+		keep := m.field&fieldKeep != 0
 		switch {
 		case keep && open:
-			s.doc.runs[len(s.doc.runs)-1].End = s.Since(from).End
+			s.runs[len(s.runs)-1].End = m.span.End
 		case keep:
-			s.doc.runs = append(s.doc.runs, s.Since(from))
+			s.runs = append(s.runs, m.span)
 		}
 		open = keep
 	}
 }
 
-// field consumes the value of one member of a version.
-func (s *scan) field(r *reading, f field) {
+// field reads one member of a version, if there is one more.
+func (s *scan) field(r *row) *told {
+	key, ok := s.Member()
+	if !ok {
+		return nil
+	}
+	from := s.Key()
+	m := s.remember(from.Of(s.doc.text))
+	m.field = fieldOf(key)
+	m.flags, m.license = s.value(r, m.field)
+	m.span = s.Since(from.Start)
+	return m
+}
+
+// value consumes the value of one member of a version. But for [fieldFresh], it says the same of every version.
+func (s *scan) value(r *row, f field) (says flags, license string) {
 	switch f &^ fieldKeep {
 	case fieldName:
-		name, ok := s.Text()
-		r.bad = r.bad || !ok || name != s.name
-	case fieldVersion:
-		version, ok := s.Text()
-		r.bad = r.bad || !ok || version != r.version
-	case fieldDist:
-		s.dist(r)
-	case fieldScripts:
-		s.scripts(r)
-	case fieldInstallScript, fieldGyp:
-		if c := s.Peek(); c != 'f' && c != 'n' {
-			r.scripts = true
+		if name, ok := s.Text(); !ok || name != s.name {
+			return flagBad, ""
 		}
-		s.Skip()
+	case fieldVersion:
+		if version, ok := s.Text(); !ok || version != r.version {
+			return flagBad, ""
+		}
+	case fieldDist:
+		return s.dist(r), ""
+	case fieldScripts:
+		return s.scripts(), ""
+	case fieldInstallScript, fieldGyp:
+		c := s.Peek()
+		if s.Skip(); c != 'f' && c != 'n' {
+			return flagScripts, ""
+		}
 	case fieldLicense:
-		r.license = s.license()
+		return 0, s.license()
 	case fieldDeprecated:
 		if v := s.Skip().Of(s.doc.text); v != "" && v != `""` && v != "false" && v != "null" {
-			r.flags |= flagDeprecated
+			return flagDeprecated, ""
 		}
 	default:
 		s.Skip()
 	}
+	return 0, ""
 }
 
-func (s *scan) dist(r *reading) {
+func (s *scan) dist(r *row) (says flags) {
 	if !s.Object() {
 		s.Skip()
-		return
+		return 0
 	}
 	var seen [3]bool
 	var integrity, shasum string
@@ -336,7 +345,7 @@ func (s *scan) dist(r *reading) {
 		switch key {
 		case "tarball":
 			if address, ok := s.Text(); ok && len(address) <= maxAddress {
-				r.artifact.URL, r.tarball = address, s.Since(start)
+				r.address, r.tarball = address, s.Since(start)
 			}
 		case "integrity":
 			which = 1
@@ -348,28 +357,31 @@ func (s *scan) dist(r *reading) {
 			s.Skip()
 			continue
 		}
-		r.bad = r.bad || seen[which]
+		if seen[which] {
+			says = flagBad
+		}
 		seen[which] = true
 	}
-	s.digests.add(integrity, shasum)
+	s.digests(integrity, shasum)
+	return says
 }
 
 // scripts looks for the scripts that run at installation.
-func (s *scan) scripts(r *reading) {
+func (s *scan) scripts() (says flags) {
 	if !s.Object() {
 		s.Skip()
-		return
+		return 0
 	}
 	for {
 		key, ok := s.Member()
 		if !ok {
-			return
+			return says
 		}
 		span := s.Skip()
 		switch key {
 		case "preinstall", "install", "postinstall":
 			if span.Len() > len(`""`) && s.doc.text[span.Start] == '"' {
-				r.scripts = true
+				says = flagScripts
 			}
 		}
 	}
@@ -416,7 +428,7 @@ func (s *scan) tags() {
 			continue
 		}
 		t := tag{key: key, name: name, version: version}
-		if i, again := s.doc.tagIndex[name]; again { // the last one counts, as in every JSON reader that clients use
+		if i, again := s.doc.tagIndex[name]; again { // the last one counts, as in every JSON way that clients use
 			s.doc.tags[i] = t
 			continue
 		}

@@ -297,21 +297,8 @@ func TestNoVersions(t *testing.T) {
 
 // A document takes at most half as much again as its text, and its cost says what it takes. // C42, area memory
 func TestCost(t *testing.T) {
-	heap := func() int64 {
-		var m runtime.MemStats
-		runtime.GC()
-		runtime.ReadMemStats(&m)
-		return int64(m.HeapAlloc)
-	}
 	text := packument.Generate("x", 3000, 1)
-	body := bytes.Clone(text)
-	before := heap() - int64(len(body)) // the document keeps its body
-	doc, err := Scan(pkg("x"), body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	live, cost := heap()-before, doc.Cost()
-	runtime.KeepAlive(doc)
+	live, cost := live(t, "x", text)
 	runtime.KeepAlive(text)
 	if live > int64(len(text))*3/2 || cost < live*9/10 || cost > live*11/10 {
 		t.Errorf("%d bytes of text take %d, the cost is %d", len(text), live, cost)

@@ -1,12 +1,9 @@
 package npm
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
-
-	"github.com/Masterminds/semver/v3"
 
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
@@ -142,10 +139,10 @@ func (w *view) fallback() string {
 			break
 		}
 	}
-	ceilingCore := readCore(ceiling)
+	ceilingRank := readCore(ceiling).rank()
 	var best candidate
 	for _, p := range slices.Backward(w.picks) { // newest first, mostly: few become the best
-		if c := w.parts[p.part].candidate(int(p.i), ceiling, ceilingCore); c.better(best) {
+		if c := w.parts[p.part].candidate(int(p.i), ceiling, ceilingRank); c.better(best) {
 			best = c
 		}
 	}
@@ -166,84 +163,10 @@ func ResolveTag(v registry.View, name string) (part, i int, ok bool) {
 	return 0, 0, false
 }
 
-// core is the numeric part of a version, cheap to read and to compare. The zero core stands for a spelling that is not semver and is
-// lower than every version.
-type core struct {
-	known               bool
-	major, minor, patch uint64
-	prerelease          bool
-}
-
-// readCore reads the numeric part of a version as strict semver has it. What follows the numbers is not validated.
-func readCore(version string) core {
-	var c core
-	var ok [3]bool
-	rest := version
-	c.major, rest, ok[0] = number(rest, true)
-	c.minor, rest, ok[1] = number(rest, true)
-	c.patch, rest, ok[2] = number(rest, false)
-	if ok != [3]bool{true, true, true} || rest != "" && rest[0] != '-' && rest[0] != '+' {
-		return core{}
-	}
-	c.known = true
-	c.prerelease = rest != "" && rest[0] == '-'
-	return c
-}
-
-// number reads a number of a version and the dot that is due behind it: no leading zero, and no more than JavaScript can hold.
-func number(s string, dot bool) (n uint64, rest string, ok bool) {
-	i := 0
-	for i < len(s) && '0' <= s[i] && s[i] <= '9' && n < 1<<53 {
-		n = n*10 + uint64(s[i]-'0')
-		i++
-	}
-	ok = i > 0 && n < 1<<53 && (i == 1 || s[0] != '0')
-	if dot {
-		if i >= len(s) || s[i] != '.' {
-			return n, "", false
-		}
-		i++
-	}
-	return n, s[i:], ok
-}
-
-// compare orders by the numbers only.
-func (c core) compare(d core) int {
-	if n := cmp.Compare(c.major, d.major); n != 0 {
-		return n
-	}
-	if n := cmp.Compare(c.minor, d.minor); n != 0 {
-		return n
-	}
-	return cmp.Compare(c.patch, d.patch)
-}
-
-// older reports whether version v, whose core is c, has lower precedence than w by semver, section 11.
-func older(v string, c core, w string, d core) bool {
-	if c.known != d.known {
-		return d.known
-	}
-	if n := c.compare(d); n != 0 || !c.known {
-		return n < 0
-	}
-	if c.prerelease != d.prerelease {
-		return c.prerelease
-	}
-	if !c.prerelease {
-		return false
-	}
-	a, errA := semver.StrictNewVersion(v)
-	b, errB := semver.StrictNewVersion(w)
-	if errA != nil || errB != nil {
-		return errB == nil
-	}
-	return a.LessThan(b)
-}
-
 // candidate is a version that "latest" may fall to. The zero candidate is none.
 type candidate struct {
 	version string
-	core    core
+	rank    rank
 	worth   int // comes before precedence
 }
 
@@ -259,19 +182,20 @@ func (c candidate) better(than candidate) bool {
 	if than.version == "" || c.worth != than.worth {
 		return than.version == "" || c.worth > than.worth
 	}
-	return older(than.version, than.core, c.version, c.core)
+	return older(than.version, than.rank, c.version, c.rank)
 }
 
 // candidate judges version i; ceiling is what the upstream calls latest, or empty.
-func (d *document) candidate(i int, ceiling string, ceilingCore core) candidate {
-	c := candidate{version: d.versions[i].Version, core: readCore(d.versions[i].Version)}
-	if !ceilingCore.known || !older(ceiling, ceilingCore, c.version, c.core) {
+func (d *document) candidate(i int, ceiling string, ceilingRank rank) candidate {
+	e := &d.entries[i]
+	c := candidate{version: d.versions[i].Version, rank: e.rank}
+	if ceilingRank == 0 || !older(ceiling, ceilingRank, c.version, c.rank) {
 		c.worth |= worthNotNewer
 	}
-	if c.core.known && !c.core.prerelease {
+	if e.flags&flagStable != 0 {
 		c.worth |= worthStable
 	}
-	if d.entries[i].flags&flagDeprecated == 0 {
+	if e.flags&flagDeprecated == 0 {
 		c.worth |= worthLive
 	}
 	return c

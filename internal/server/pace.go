@@ -17,8 +17,8 @@ const (
 	collectLook  = 1 * time.Second // how often the pace is looked at
 )
 
-// pace is how much the heap may grow before it is collected, in per cent (GOGC), when documents take some bytes of it.
-func pace(documents int64) int {
+// Pace is how much the heap may grow before it is collected, in per cent (GOGC), when documents take some bytes of it.
+func Pace(documents int64) int {
 	if documents > collectRoom*100/collectLeast {
 		return collectLeast
 	}
@@ -37,7 +37,7 @@ func (s *Server) PaceCollector(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		_, bytes := s.opts.Documents.Size()
-		if want := pace(bytes); want < now*9/10 || want > now*11/10 || want == collectLeast && now != collectLeast { // else not worth a stop
+		if want := Pace(bytes); want < now*9/10 || want > now*11/10 || want == collectLeast && now != collectLeast { // else not worth a stop
 			debug.SetGCPercent(want)
 			now = want
 		}
