@@ -3,7 +3,9 @@ package cache
 import (
 	"cmp"
 	"context"
+	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 	"sync"
@@ -63,21 +65,26 @@ func (f *Files) Close() error {
 // Size returns the number of files kept and their bytes.
 func (f *Files) Size() (n int, bytes int64) { return f.known.Size() }
 
-// Open opens a kept file. A file that has gone or changed its size behind our back is forgotten.
-func (f *Files) Open(name string) (*os.File, int64, bool) {
+// Open opens a kept file. A file that has gone or changed its size behind our back is forgotten, and the error is an [fs.ErrNotExist], as for one that
+// was never kept. Any other error says nothing about the file: the process may have no descriptor left.
+func (f *Files) Open(name string) (*os.File, int64, error) {
 	size, ok := f.known.Get(name)
 	if !ok {
-		return nil, 0, false
+		return nil, 0, fs.ErrNotExist
 	}
 	file, err := f.folder.Open(name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, 0, err
+	}
 	if err == nil {
-		if info, serr := file.Stat(); serr == nil && info.Size() == size {
-			return file, size, true
+		info, err := file.Stat()
+		if err == nil && info.Size() == size {
+			return file, size, nil
 		}
 		_ = file.Close()
 	}
 	f.known.Delete(name)
-	return nil, 0, false
+	return nil, 0, fs.ErrNotExist
 }
 
 // Body is a file on its way: what a fetch found, before its first byte.
@@ -95,8 +102,12 @@ type Body struct {
 func (f *Files) Fetch(ctx context.Context, name string, open func(context.Context) (*Body, error)) (io.ReadCloser, int64, error) {
 	var g *growing
 	for g == nil {
-		if file, size, ok := f.Open(name); ok {
+		file, size, err := f.Open(name)
+		if err == nil {
 			return file, size, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return nil, 0, err
 		}
 		g = f.join(ctx, name, open)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -301,7 +302,7 @@ func TestFilesBoundAndLeftovers(t *testing.T) {
 	if err := os.Truncate(filepath.Join(dir, "a"), 50); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, ok := f.Open("a"); ok {
-		t.Error("a damaged file was handed out")
+	if _, _, err := f.Open("a"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a damaged file was handed out, or %v", err)
 	}
 }

@@ -119,8 +119,8 @@ func (g *Gate) storedFile(ctx context.Context, r ArtifactRequest, p place, name 
 	header.Set("Cache-Control", "private, no-transform")
 	header.Set("Etag", `"`+name+`"`)
 	if r.Method == http.MethodHead {
-		file, size, ok := g.Store.Open(name)
-		if !ok {
+		file, size, err := g.Store.Open(name)
+		if err != nil {
 			resp, err := g.askFile(ctx, r, p)
 			if err != nil {
 				return nil, g.relay(r, err)

@@ -6,105 +6,16 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/ecluse-gate/ecluse/internal/cache"
 	"github.com/ecluse-gate/ecluse/internal/obs"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
-
-// Archive keeps public documents on disk, so that a start does not begin with an empty memory: not with a listing read for every
-// package, and not with nothing to serve while an authority cools. It is safe for concurrent use.
-type Archive struct {
-	files *cache.Files
-	queue chan saving
-	done  chan struct{}
-
-	mu     sync.RWMutex // guards closed, and the queue's closing
-	closed bool
-}
-
-type saving struct {
-	name string
-	head archived
-	body []byte
-}
-
-// archived is the first line of a kept document; its validators and its body are one file, so that they cannot part (C61).
-type archived struct {
-	Format      int       `json:"format"`
-	Ecosystem   string    `json:"ecosystem"`
-	Name        string    `json:"name"`
-	ETag        string    `json:"etag"`
-	ContentType string    `json:"content_type"`
-	URL         string    `json:"url"`
-	Fetched     time.Time `json:"fetched"`
-}
-
-const (
-	archiveFormat = 1
-	maxHeadLine   = 16 << 10
-	// archiveQueue bounds the documents that wait to be written; one more is not kept. The next read of it brings it again.
-	archiveQueue = 64
-)
-
-// OpenArchive opens the folder and starts its one writer; Close ends it.
-func OpenArchive(path string, maxBytes int64) (*Archive, error) {
-	files, err := cache.OpenFiles(path, maxBytes)
-	if err != nil {
-		return nil, err
-	}
-	a := &Archive{files: files, queue: make(chan saving, archiveQueue), done: make(chan struct{})}
-	go func() {
-		defer close(a.done)
-		for s := range a.queue {
-			if a.files.Put(s.name, s.write) == nil { // what cannot be kept is only read again
-				a.files.Touch(s.name, s.head.Fetched)
-			}
-		}
-	}()
-	return a, nil
-}
-
-// Close writes what waits and ends the writer. What is saved afterwards is dropped.
-func (a *Archive) Close() {
-	a.mu.Lock()
-	if a.closed {
-		a.mu.Unlock()
-		return
-	}
-	a.closed = true
-	close(a.queue)
-	a.mu.Unlock()
-	<-a.done
-	_ = a.files.Close() // the process ends anyway
-}
-
-// offer hands a document to the writer, if it is not too busy.
-func (a *Archive) offer(s saving) {
-	a.mu.RLock()
-	defer a.mu.RUnlock()
-	if a.closed {
-		return
-	}
-	select {
-	case a.queue <- s:
-	default:
-	}
-}
-
-func (s saving) write(w io.Writer) error {
-	if err := json.NewEncoder(w).Encode(s.head); err != nil {
-		return err
-	}
-	_, err := w.Write(s.body)
-	return err
-}
 
 // archiveName is where a document is kept. What one upstream says is never taken for another's word.
 func (g *Gate) archiveName(name string) string {
@@ -166,7 +77,9 @@ func (g *Gate) revive(name string) (*entry, error) {
 		e, err = g.load(name)
 	}
 	if err != nil {
-		g.forget(name)
+		if !errors.Is(err, errUnopened) {
+			g.forget(name)
+		}
 		return nil, err
 	}
 	g.documents.Swap(key, e, e.cost(), func(now *entry, ok bool) bool {
@@ -186,15 +99,18 @@ func (g *Gate) archived(name string) bool {
 // forget drops a document in all its forms, the one on disk first: what revive takes from there, it keeps only while it is there.
 func (g *Gate) forget(name string) {
 	if g.Archive != nil {
-		g.Archive.files.Drop(g.archiveName(name))
+		g.Archive.drop(g.archiveName(name))
 	}
 	g.documents.Delete(g.docKey(name))
 }
 
+// errUnopened says that a kept document cannot be opened. If it is there at all, it may be used later.
+var errUnopened = errors.New("it cannot be opened")
+
 func (g *Gate) load(name string) (*entry, error) {
-	file, size, ok := g.Archive.files.Open(g.archiveName(name))
-	if !ok {
-		return nil, fmt.Errorf("it has gone")
+	file, size, err := g.Archive.files.Open(g.archiveName(name))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errUnopened, err)
 	}
 	defer file.Close()
 	if size > maxDocument+maxHeadLine {

@@ -1,0 +1,150 @@
+package gate
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ecluse-gate/ecluse/internal/cache"
+)
+
+// Archive keeps public documents on disk, so that a start does not begin with an empty memory: not with a listing read for every
+// package, and not with nothing to serve while an authority cools. It is safe for concurrent use.
+type Archive struct {
+	files *cache.Files
+	done  chan struct{} // closed when the writer has ended
+
+	mu      sync.Mutex // guards all below
+	changed sync.Cond  // any of it
+	waiting []saving   // to be written, one of a name
+	writing string     // the name of the one that is being written; empty for none
+	dropped bool       // that one is no longer wanted
+	closed  bool
+}
+
+type saving struct {
+	name string
+	head archived
+	body []byte
+}
+
+// archived is the first line of a kept document; its validators and its body are one file, so that they cannot part (C61).
+type archived struct {
+	Format      int       `json:"format"`
+	Ecosystem   string    `json:"ecosystem"`
+	Name        string    `json:"name"`
+	ETag        string    `json:"etag"`
+	ContentType string    `json:"content_type"`
+	URL         string    `json:"url"`
+	Fetched     time.Time `json:"fetched"`
+}
+
+const (
+	archiveFormat = 1
+	maxHeadLine   = 16 << 10
+	// archiveQueue bounds the documents that wait to be written; one more is not kept. The next read of it brings it again.
+	archiveQueue = 64
+)
+
+// OpenArchive opens the folder and starts its one writer; Close ends it.
+func OpenArchive(path string, maxBytes int64) (*Archive, error) {
+	files, err := cache.OpenFiles(path, maxBytes)
+	if err != nil {
+		return nil, err
+	}
+	a := &Archive{files: files, done: make(chan struct{})}
+	a.changed.L = &a.mu
+	go a.write()
+	return a, nil
+}
+
+// Close writes what waits and ends the writer. What is saved afterwards is dropped.
+func (a *Archive) Close() {
+	a.mu.Lock()
+	closed := a.closed
+	a.closed = true
+	a.changed.Broadcast()
+	a.mu.Unlock()
+	if <-a.done; !closed {
+		_ = a.files.Close() // the process ends anyway
+	}
+}
+
+// offer hands a document to the writer, in place of an older one that waits, if there are not too many.
+func (a *Archive) offer(s saving) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.withdraw(s.name)
+	if a.closed || len(a.waiting) == archiveQueue {
+		return
+	}
+	a.waiting = append(a.waiting, s)
+	a.changed.Broadcast()
+}
+
+// withdraw takes back what waits under a name.
+func (a *Archive) withdraw(name string) {
+	for i := range a.waiting {
+		if a.waiting[i].name == name {
+			a.waiting = slices.Delete(a.waiting, i, i+1)
+			return
+		}
+	}
+}
+
+// drop removes a document, whether it is kept, waits or is being written. When it returns, nothing that was offered before comes to the disk any more.
+func (a *Archive) drop(name string) {
+	a.mu.Lock()
+	a.withdraw(name)
+	for a.writing == name {
+		a.dropped = true
+		a.changed.Wait()
+	}
+	a.mu.Unlock()
+	a.files.Drop(name)
+}
+
+// write writes what is offered, one after the other, until the archive is closed and nothing waits.
+func (a *Archive) write() {
+	defer close(a.done)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for {
+		for len(a.waiting) == 0 {
+			if a.closed {
+				return
+			}
+			a.changed.Wait()
+		}
+		s := a.waiting[0]
+		a.waiting = slices.Delete(a.waiting, 0, 1)
+		a.writing, a.dropped = s.name, false
+		a.mu.Unlock()
+		if a.files.Put(s.name, func(w io.Writer) error { return a.put(s, w) }) == nil { // what cannot be kept is only read again
+			a.files.Touch(s.name, s.head.Fetched)
+		}
+		a.mu.Lock()
+		a.writing = ""
+		a.changed.Broadcast()
+	}
+}
+
+var errDropped = errors.New("the document was dropped")
+
+func (a *Archive) put(s saving, w io.Writer) error {
+	if err := json.NewEncoder(w).Encode(s.head); err != nil {
+		return err
+	}
+	if _, err := w.Write(s.body); err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.dropped {
+		return errDropped
+	}
+	return nil
+}
