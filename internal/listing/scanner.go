@@ -1,8 +1,6 @@
 package listing
 
-import (
-	"strings"
-)
+import "strings"
 
 // Scanner walks a JSON document (RFC 8259) once, front to back, and never backs up. The driver enters the objects and arrays it
 // cares about and skips the other values; both ways validate every byte: grammar, UTF-8, depth, and nothing after the document.

@@ -102,7 +102,7 @@ func (s *Scanner) stringSlow(i int) int {
 	doc := s.doc
 	for start := i; ; {
 		if i = s.stops.seek(doc, i); i >= len(doc) {
-			return s.stop(start, "unfinished string")
+			return s.stop(start-1, "unfinished string")
 		}
 		switch doc[i] {
 		case '"':
