@@ -38,6 +38,16 @@ func BenchmarkGrowthDocument(b *testing.B) {
 	}
 }
 
+// BenchmarkGrowthAlike is the same with versions that repeat each other as much as real ones do.
+func BenchmarkGrowthAlike(b *testing.B) {
+	for _, shape := range packument.Shapes() {
+		if shape.Versions > 100 {
+			b.Run("like="+shape.Name, func(b *testing.B) { cold(b, shape.Name, shape.Generate(1, packument.Alike())) })
+		}
+	}
+	b.Run("size=3.7MB", func(b *testing.B) { cold(b, "p", packument.Generate("p", 2005, 1, packument.Weight(1790, 50), packument.Alike())) })
+}
+
 // BenchmarkGrowthVersions is a cold listing over the number of its versions, each as short as can be.
 func BenchmarkGrowthVersions(b *testing.B) {
 	for _, versions := range []int{10, 100, 1000, 10_000, 100_000} {

@@ -32,6 +32,7 @@ func TestRecallChangesNothing(t *testing.T) {
 		sameScan(t, []byte(alike[:at]+`"`+alike[at+1:]), whole())
 		sameScan(t, []byte(alike[:at]+alike[at+1:]), whole())
 	}
+	sameScan(t, packument.Generate("p", 1200, 1, packument.Alike()), usual)
 	doc := scanned(t, "p", alike)
 	var got []string
 	for i, v := range doc.Versions() {

@@ -31,6 +31,8 @@ func goals() []goal {
 		{work: "the same, to nginx with a warm cache", bench: large + "identity", unit: "ratio/nginx"},
 		{work: "304", bench: "NotModified/size=160KB", unit: "req/s", want: 20_000, suffix: "/s"},
 		{work: "cold: scan, rules, splice of 3.7 MB", bench: "GrowthDocument/size=3.7MB", unit: "ns/op", want: 6, atMost: true, scale: 1e-6, suffix: " ms"},
+		{work: "the same, versions that repeat each other like real ones", bench: "GrowthAlike/size=3.7MB", unit: "ns/op", scale: 1e-6, suffix: " ms"},
+		{work: "the same, 21 MB in the shape of next", bench: "GrowthAlike/like=next", unit: "ns/op", scale: 1e-6, suffix: " ms"},
 		{work: "live memory of a document of 3.7 MB to its size", bench: "GrowthDocument/size=3.7MB", unit: "live/doc", want: 1.5, atMost: true},
 		{work: "the same, 64 MB", bench: "GrowthDocument/size=64MB", unit: "live/doc", want: 1.5, atMost: true},
 		{work: "a version comes of age in 3.7 MB: recompression, processor time", bench: "Pack/gzip/runs-differ", unit: "cpu-ms/op", want: 2, atMost: true, suffix: " ms"},

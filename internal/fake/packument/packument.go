@@ -41,6 +41,11 @@ func Texts() Option { return func(g *generator) { g.texts = true } }
 // Bare makes versions of the least that a gate needs, some 300 bytes each, for documents of very many of them. It overrides Weight.
 func Bare() Option { return func(g *generator) { g.bare = true } }
 
+// Alike makes each version repeat most of the one before, as real ones do, instead of being another one altogether.
+func Alike() Option {
+	return func(g *generator) { g.before = map[string][]string{} }
+}
+
 // WithoutTime leaves "time" out, as in the abbreviated form.
 func WithoutTime() Option { return func(g *generator) { g.timeless = true } }
 
@@ -51,19 +56,21 @@ type Shape struct {
 	Versions, Bytes int
 	// Kept is the percentage of it that the abbreviated form keeps.
 	Kept int
+	// Packed is the full document's size in gzip. The registry that it came from leaves out what is signed.
+	Packed int
 }
 
 // Shapes are sizes seen at real packages, smallest first.
 func Shapes() []Shape {
 	return []Shape{
-		{"left-pad", 15, 11_125, 40},
-		{"is-number", 15, 19_537, 40},
-		{"lodash", 117, 131_625, 27},
-		{"express", 290, 564_807, 47},
-		{"react", 2_963, 4_071_630, 30},
-		{"@types/node", 2_349, 9_429_036, 8},
-		{"typescript", 3_478, 10_517_441, 55},
-		{"next", 2_627, 20_994_862, 74},
+		{"left-pad", 15, 11_125, 40, 2_500},
+		{"is-number", 15, 19_537, 40, 3_400},
+		{"lodash", 117, 131_625, 27, 17_000},
+		{"express", 290, 564_807, 47, 50_000},
+		{"react", 2_963, 4_071_630, 30, 447_000},
+		{"@types/node", 2_349, 9_429_036, 8, 488_000},
+		{"typescript", 3_478, 10_517_441, 55, 535_000},
+		{"next", 2_627, 20_994_862, 74, 720_000},
 	}
 }
 
@@ -106,6 +113,7 @@ type generator struct {
 	tarball      func(string) []byte
 	timeless     bool
 	texts, bare  bool
+	before       map[string][]string // the members of the version before, by what they are in; nil: they are made anew
 }
 
 func (g *generator) printf(format string, args ...any) { g.out = fmt.Appendf(g.out, format, args...) }
@@ -152,8 +160,9 @@ func (g *generator) version(version string) {
 		return
 	}
 	g.printf(`%q:{"name":%q,"version":%q,"description":"A library that does a thing","main":"index.js","scripts":{"test":"node test.js"%s}`,
-		version, g.name, version, []string{"", `,"postinstall":"node build.js"`}[g.IntN(8)/7])
-	g.printf(`,"repository":{"type":"git","url":"git+https://code.example/%s.git"},"engines":{"node":">=%d"}`, g.name, 10+g.IntN(12))
+		version, g.name, version, g.sometimes("scripts", func() string { return []string{"", `,"postinstall":"node build.js"`}[g.IntN(8)/7] }))
+	g.printf(`,"repository":{"type":"git","url":"git+https://code.example/%s.git"},"engines":{"node":">=%s"}`, g.name,
+		g.sometimes("engines", func() string { return strconv.Itoa(10 + g.IntN(12)) }))
 	kept := g.weight * g.kept / 100
 	g.pairs("dependencies", kept-700)
 	sha1sum, sha512sum := g.digests(version)
@@ -179,28 +188,62 @@ func (g *generator) fill(size int) {
 	g.printf(`"`)
 }
 
+// rare is one in how many members changes from a version to the next when they are alike.
+const rare = 40
+
+// sometimes is what is in the version before, or something new.
+func (g *generator) sometimes(in string, anew func() string) string {
+	if was := g.before[in]; len(was) == 1 && g.IntN(rare) > 0 {
+		return was[0]
+	}
+	text := anew()
+	if g.before != nil {
+		g.before[in] = []string{text}
+	}
+	return text
+}
+
 // pairs adds an object of about so many bytes.
 func (g *generator) pairs(key string, size int) {
 	if size < 40 {
 		return
 	}
 	g.printf(`,%q:`, key)
-	open := byte('{')
+	was, open := g.before[key], byte('{')
 	for i, end := 0, len(g.out)+size; len(g.out) < end; i++ {
-		n := g.Uint32()
 		g.out = append(g.out, open)
-		g.out = append(g.out, `"package-`...)
-		g.out = strconv.AppendInt(g.out, int64(i), 10)
-		g.out = append(g.out, '-')
-		g.out = strconv.AppendInt(g.out, int64(n&0xffff), 16)
-		g.out = append(g.out, `":"^`...)
-		g.out = strconv.AppendInt(g.out, int64(n>>16%20), 10)
-		g.out = append(g.out, '.')
-		g.out = strconv.AppendInt(g.out, int64(n>>20%30), 10)
-		g.out = append(g.out, ".0\""...)
 		open = ','
+		start := len(g.out)
+		if i < len(was) && g.IntN(rare) > 0 {
+			g.out = append(g.out, was[i]...)
+			continue
+		}
+		g.pair(i)
+		switch text := string(g.out[start:]); {
+		case i < len(was):
+			was[i] = text
+		case g.before != nil:
+			was = append(was, text)
+		}
+	}
+	if g.before != nil {
+		g.before[key] = was
 	}
 	g.printf(`}`)
+}
+
+// pair adds a member that is like a dependency.
+func (g *generator) pair(i int) {
+	n := g.Uint32()
+	g.out = append(g.out, `"package-`...)
+	g.out = strconv.AppendInt(g.out, int64(i), 10)
+	g.out = append(g.out, '-')
+	g.out = strconv.AppendInt(g.out, int64(n&0xffff), 16)
+	g.out = append(g.out, `":"^`...)
+	g.out = strconv.AppendInt(g.out, int64(n>>16%20), 10)
+	g.out = append(g.out, '.')
+	g.out = strconv.AppendInt(g.out, int64(n>>20%30), 10)
+	g.out = append(g.out, ".0\""...)
 }
 
 // digests are the SHA-1 in hex and the SHA-512 in base64.

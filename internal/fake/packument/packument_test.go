@@ -2,6 +2,7 @@ package packument_test
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"testing"
 
@@ -25,6 +26,37 @@ func TestShapes(t *testing.T) {
 			if !bytes.Equal(doc, shape.Generate(1)) || bytes.Equal(doc, shape.Generate(2)) {
 				t.Errorf("%s: the seed does not decide", shape.Name)
 			}
+		}
+	}
+}
+
+// gzipped is the size of a body as the gzip command packs it.
+func gzipped(body []byte) int {
+	var buf bytes.Buffer
+	w := gzip.NewWriter(&buf)
+	_, _ = w.Write(body)
+	_ = w.Close()
+	return buf.Len()
+}
+
+// Versions that are alike pack as real ones do, but for their signatures, which nothing packs: a digest in base64, a key's name and a commit.
+func TestAlikePacksAsRealOnes(t *testing.T) {
+	for _, shape := range packument.Shapes() {
+		if testing.Short() && shape.Bytes > 5_000_000 {
+			continue
+		}
+		const signed = 110
+		doc := shape.Generate(1, packument.Alike())
+		if low, high := shape.Bytes*9/10, shape.Bytes*11/10+4096; len(doc) < low || len(doc) > high {
+			t.Errorf("%s: %d bytes, want %d to %d", shape.Name, len(doc), low, high)
+		}
+		packed, want := gzipped(doc), shape.Packed+signed*shape.Versions
+		t.Logf("%-12s %8d bytes pack to %7d, a real one to %7d", shape.Name, len(doc), packed, want)
+		if ratio := float64(packed) / float64(want); ratio < 0.85 || ratio > 1.15 {
+			t.Errorf("%s packs to %d bytes, a real one to %d", shape.Name, packed, want)
+		}
+		if shape.Versions < 500 && (!json.Valid(doc) || !bytes.Equal(doc, shape.Generate(1, packument.Alike()))) {
+			t.Errorf("%s: not JSON, or the seed does not decide", shape.Name)
 		}
 	}
 }
