@@ -45,7 +45,9 @@ func BenchmarkGrowthAlike(b *testing.B) {
 			b.Run("like="+shape.Name, func(b *testing.B) { cold(b, shape.Name, shape.Generate(1, packument.Alike())) })
 		}
 	}
-	b.Run("size=3.7MB", func(b *testing.B) { cold(b, "p", packument.Generate("p", 2005, 1, packument.Weight(1790, 50), packument.Alike())) })
+	b.Run("size=3.7MB", func(b *testing.B) {
+		cold(b, "p", packument.Generate("p", 2005, 1, packument.Weight(1790, 50), packument.Alike()))
+	})
 }
 
 // BenchmarkGrowthVersions is a cold listing over the number of its versions, each as short as can be.
