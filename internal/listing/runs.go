@@ -1,8 +1,8 @@
 package listing
 
-// RunBytes is about how many bytes of a document one run of its items spans: some 64 small versions or files. An item that comes of age
-// changes one run; shorter runs pack worse.
-const RunBytes = 64 << 10
+// RunBytes is about how many bytes of a document one run of its items spans: some 32 small versions or files. An item that comes of age
+// changes one run, or two; shorter runs take longer to pack for the first time.
+const RunBytes = 32 << 10
 
 // Runs says where the runs of a rendering begin that are likely to stay as they are in another rendering: where an item begins the next
 // stretch of its document. Which items are served decides nothing. The zero value is ready for one list of items.

@@ -11,13 +11,14 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/fake/packument"
 )
 
-// BenchmarkPack is a listing of 3.7 MB: as a whole by the library, in runs of 64 KB for the first time, and again when three runs differ, as
+// BenchmarkPack is a listing of 3.7 MB: as a whole by the library, in runs for the first time, and again when three runs differ, as
 // they do when a version comes of age: what stands before the versions, the version's, and its publish time's. "differs" is checksums,
 // comparison, compression and assembly together.
 func BenchmarkPack(b *testing.B) {
 	doc := packument.Generate("p", 2000, 1, packument.Weight(1790, 50))
+	const every = 32 << 10 // as listing.RunBytes
 	cuts := []int{200}
-	for at := 64 << 10; at < len(doc); at += 64 << 10 {
+	for at := every; at < len(doc); at += every {
 		cuts = append(cuts, at)
 	}
 	b.Run("gzip/whole", func(b *testing.B) {
@@ -34,13 +35,20 @@ func BenchmarkPack(b *testing.B) {
 			measured(b, len(doc), func() int { return len(f.pack(New(doc, cuts, nil))) })
 		})
 		b.Run(name+"/runs-differ", func(b *testing.B) {
-			other := bytes.Clone(doc)
-			for _, at := range []int{100, len(doc) / 2, len(doc) - 1000} {
-				other[at] ^= 1
+			others := make([][]byte, 9) // the version and its time are in another place of their runs each time
+			for i := range others {
+				others[i] = bytes.Clone(doc)
+				for _, at := range []int{100, len(doc)*(i+5)/20 + i*every/len(others), len(doc) - 1000 - i*every/len(others)} {
+					others[i][at] ^= 1
+				}
 			}
 			first := New(doc, cuts, nil)
 			f.pack(first)
-			measured(b, len(doc), func() int { return len(f.pack(New(other, cuts, first))) })
+			next := 0
+			measured(b, len(doc), func() int {
+				next++
+				return len(f.pack(New(others[next%len(others)], cuts, first)))
+			})
 		})
 		b.Run(name+"/warm", func(b *testing.B) {
 			first := New(doc, cuts, nil)

@@ -113,20 +113,19 @@ func TestClientsRead(t *testing.T) {
 func TestFrames(t *testing.T) {
 	for what, b := range bodies() {
 		b.Zstd()
-		start := 0
-		for i, r := range b.runs {
+		for i, f := range b.frames {
 			var h zstd.Header
-			if err := h.Decode(r.zstd.bytes); err != nil {
+			if err := h.Decode(f.bytes); err != nil {
 				t.Fatal(err)
 			}
+			size := b.runs[f.to-1].end - b.start(f.from)
 			window := h.WindowSize
 			if h.SingleSegment {
 				window = h.FrameContentSize
 			}
-			if (h.HasFCS || r.end-start >= 256) && h.FrameContentSize != uint64(r.end-start) || !h.HasCheckSum || window > Window || h.Skippable || h.DictionaryID != 0 {
-				t.Errorf("%s, frame %d of %d bytes: %+v", what, i, r.end-start, h)
+			if (h.HasFCS || size >= 256) && h.FrameContentSize != uint64(size) || !h.HasCheckSum || window > Window || h.Skippable || h.DictionaryID != 0 {
+				t.Errorf("%s, frame %d of %d bytes: %+v", what, i, size, h)
 			}
-			start = r.end
 		}
 	}
 }

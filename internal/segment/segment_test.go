@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/klauspost/compress/flate"
 	"github.com/klauspost/compress/zstd"
 	"pgregory.net/rapid"
 )
@@ -46,10 +47,28 @@ type failing interface {
 var forms = map[string]struct {
 	pack func(*Body) []byte
 	read func(failing, []byte) []byte
-	of   func(*run) *form
+	of   func(*Body) []*form
 }{
-	"gzip": {(*Body).Gzip, gunzip, func(r *run) *form { return &r.deflate }},
-	"zstd": {(*Body).Zstd, unzstd, func(r *run) *form { return &r.zstd }},
+	"gzip": {(*Body).Gzip, gunzip, func(b *Body) (all []*form) {
+		for _, r := range b.runs {
+			all = append(all, r.deflate)
+		}
+		return all
+	}},
+	"zstd": {(*Body).Zstd, unzstd, func(b *Body) (all []*form) {
+		for _, f := range b.frames {
+			all = append(all, f.form)
+		}
+		return all
+	}},
+}
+
+// packedOf tells which of the parts of a body are packed.
+func packedOf(of func(*Body) []*form, b *Body) (packed []bool) {
+	for _, f := range of(b) {
+		packed = append(packed, f.size.Load() > 0)
+	}
+	return packed
 }
 
 // gunzip reads with the standard library, and fails unless it is one member with nothing behind it.
@@ -164,62 +183,170 @@ func TestBodiesInARow(t *testing.T) {
 	})
 }
 
-// One line that comes or goes changes one run; its neighbours are shared, packed form and all.
+// One line that comes or goes changes one run, and the next one where that may refer to it; all others are shared, packed form and all.
 func TestOnlyWhatChanged(t *testing.T) {
-	all := lines(1500)
+	all := lines(6000)
 	for name, f := range forms {
-		keep := slices.Repeat([]bool{true}, len(all))
-		plain, cuts := items(all, keep, 64)
-		first := New(plain, cuts, nil)
-		f.pack(first)
-		keep[700] = false
-		plain, cuts = items(all, keep, 64)
-		second := New(plain, cuts, first)
-		fresh := 0
-		for _, r := range second.runs {
-			if f.of(r.run).size.Load() == 0 {
-				fresh++
+		for line, fresh := range map[int]int{700: 1, 510: 2, 5990: 1} { // early in its run, late, and in the last
+			if name == "zstd" {
+				fresh = 1
 			}
-		}
-		if fresh != 1 || len(second.runs) != len(first.runs) || len(second.runs) < 20 {
-			t.Errorf("%s: %d of %d runs are new", name, fresh, len(second.runs))
-		}
-		if !bytes.Equal(unpacked(t, second), plain) {
-			t.Errorf("%s: another body", name)
-		}
-		if first.Sum() == second.Sum() || second.Sum() != New(plain, cuts, nil).Sum() {
-			t.Error("the sum does not follow the bytes")
+			keep := slices.Repeat([]bool{true}, len(all))
+			plain, cuts := items(all, keep, 64*2)
+			first := New(plain, cuts, nil)
+			f.pack(first)
+			keep[line] = false
+			plain, cuts = items(all, keep, 64*2)
+			second := New(plain, cuts, first)
+			packed := packedOf(f.of, second)
+			got := 0
+			for _, is := range packed {
+				if !is {
+					got++
+				}
+			}
+			if got != fresh || len(second.runs) != len(first.runs) || len(packed) < 5 {
+				t.Errorf("%s, line %d: %d of %d are new, want %d", name, line, got, len(packed), fresh)
+			}
+			if !bytes.Equal(unpacked(t, second), plain) {
+				t.Errorf("%s: another body", name)
+			}
+			if first.Sum() == second.Sum() || second.Sum() != New(plain, cuts, nil).Sum() {
+				t.Error("the sum does not follow the bytes")
+			}
 		}
 	}
 }
 
-// Packing a body packs the runs that it took over, and nothing of its own reaches the body that it took them from: who keeps that one
-// keeps only what was in it (R51).
-func TestNothingFlowsBack(t *testing.T) {
-	all := lines(1500)
+// What stands before all items, which changes in most bodies, changes nothing but itself.
+func TestWhatStandsBeforeAll(t *testing.T) {
+	all := lines(3000)
 	plain, cuts := items(all, slices.Repeat([]bool{true}, len(all)), 64)
-	kept := New(plain, cuts, nil)
-	runs, cost := slices.Clone(kept.runs), kept.Cost()
+	first := New(plain, cuts, nil)
+	other := bytes.Clone(plain)
+	other[0] = '['
+	second := New(other, cuts, first)
+	for name, f := range forms {
+		f.pack(first)
+		if packed := packedOf(f.of, second); packed[0] || slices.Contains(packed[1:], false) {
+			t.Errorf("%s: %v", name, packed)
+		}
+	}
+}
+
+// What a run is packed to depends on its bytes and its dictionary alone, not on what the same writer packed before: a strong tag names the packed bytes.
+func TestPackedBytesAreAlwaysTheSame(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	text := []byte(strings.Join(lines(2000), ""))
+	piece := func(most int) []byte {
+		n := r.IntN(most)
+		from := r.IntN(len(text) - n)
+		return text[from : from+n]
+	}
+	for i := range 300 {
+		dictionary, plain := piece(reach), piece(100_000)
+		var want bytes.Buffer
+		w, err := flate.NewWriterDict(&want, level, dictionary)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = w.Write(plain)
+		_ = w.Flush()
+		if got := compress(&deflaters, dictionary, plain); !bytes.Equal(got, want.Bytes()) {
+			t.Fatalf("piece %d, %d bytes behind %d: %d bytes, and %d from a new writer", i, len(plain), len(dictionary), len(got), want.Len())
+		}
+	}
+}
+
+// A body that ends earlier, or goes on, has its own last frame.
+func TestBodiesThatEndElsewhere(t *testing.T) {
+	all := lines(2000)
+	plain, cuts := items(all, slices.Repeat([]bool{true}, len(all)), 50)
+	var prior *Body
+	for _, n := range []int{2, 12, 5, 20, 19, 18, 17, 16, 30, 9, 10} {
+		b := New(plain[:cuts[n]], cuts[:n], prior)
+		if !bytes.Equal(unpacked(t, b), plain[:cuts[n]]) {
+			t.Fatalf("%d runs: another body", n)
+		}
+		prior = b
+	}
+}
+
+// A run refers to what stands before it, across its beginning: what repeats further apart than one run is long still packs.
+func TestRunsReferBack(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	item := make([]byte, 12_000) // nothing in it repeats
+	for i := range item {
+		item[i] = byte(r.Uint32())
+	}
+	var plain []byte
+	var cuts []int
+	for range 40 {
+		cuts = append(cuts, len(plain))
+		plain = append(plain, item...)
+	}
+	b := New(plain, cuts, nil)
+	if len(b.runs) != 40 || !bytes.Equal(unpacked(t, b), plain) {
+		t.Fatalf("%d runs, or another body", len(b.runs))
+	}
+	if n := len(b.Gzip()); n > 3*len(item) {
+		t.Errorf("gzip of 40 times %d bytes takes %d", len(item), n)
+	}
+	if n := len(b.Zstd()); n > 8*len(item) {
+		t.Errorf("zstd of 40 times %d bytes takes %d", len(item), n)
+	}
+}
+
+// Packing a body packs the runs that it took over, and nothing of its own reaches the body that it took them from: who keeps that one
+// keeps only what was in it (R51). A run behind something else than there may refer to that, and is packed for this body alone.
+func TestNothingFlowsBack(t *testing.T) {
+	all := lines(3000)
+	plain, cuts := items(all, slices.Repeat([]bool{true}, len(all)), 64)
 	secret := []byte(strings.Repeat("secret ", 3000))
-	merged := New(slices.Concat(secret, plain[1:]), append([]int{len(secret)}, moved(cuts[1:], len(secret)-1)...), kept)
-	var grown int64
-	for name, f := range forms {
-		if !bytes.Equal(f.read(t, f.pack(merged)), merged.Plain()) {
-			t.Errorf("%s: another body", name)
-		}
-		for i, r := range kept.runs {
-			if f.of(r.run).size.Load() > 0 != (i > 0) {
-				t.Errorf("%s: run %d of %d is packed or not", name, i, len(kept.runs))
+	behind := cuts[20]
+	for where, merged := range map[string]func(kept *Body) *Body{
+		"instead of the first run": func(kept *Body) *Body {
+			return New(slices.Concat(secret, plain[1:]), append([]int{len(secret)}, moved(cuts[1:], len(secret)-1)...), kept)
+		},
+		"between": func(kept *Body) *Body {
+			body := slices.Concat(plain[:behind], secret, plain[behind:])
+			return New(body, slices.Concat(cuts[:21], []int{behind + len(secret)}, moved(cuts[21:], len(secret))), kept)
+		},
+	} {
+		kept := New(plain, cuts, nil)
+		runs, cost := slices.Clone(kept.runs), kept.Cost()
+		var grown int64
+		for name, f := range forms {
+			other := merged(kept)
+			if !bytes.Equal(f.read(t, f.pack(other)), other.Plain()) {
+				t.Errorf("%s: another body", name)
 			}
-			grown += f.of(r.run).size.Load()
+			shared := 0
+			for i, of := range f.of(kept) {
+				size := of.size.Load()
+				grown += size
+				if size > 0 {
+					shared++
+				}
+				if size > 0 && bytes.Contains(of.bytes, []byte("secret")) {
+					t.Errorf("%s, %s: part %d holds the secret", name, where, i)
+				}
+			}
+			packed := packedOf(f.of, kept)
+			if packed[0] != (where == "between") || shared < len(packed)-3 {
+				t.Errorf("%s, %s: %v", name, where, packed)
+			}
+			if name == "gzip" && where == "between" && packed[21] {
+				t.Errorf("what stands behind the secret was packed for the body without it")
+			}
 		}
-	}
-	if !slices.Equal(kept.runs, runs) || kept.Cost() != cost+grown || grown == 0 {
-		t.Errorf("cost %d after %d, %d for packed runs", kept.Cost(), cost, grown)
-	}
-	for name, f := range forms {
-		if got := f.read(t, f.pack(kept)); !bytes.Equal(got, plain) {
-			t.Errorf("%s: another body", name)
+		if !slices.Equal(kept.runs, runs) || kept.Cost() != cost+grown || grown == 0 {
+			t.Errorf("cost %d after %d, %d for packed parts", kept.Cost(), cost, grown)
+		}
+		for name, f := range forms {
+			if got := f.read(t, f.pack(kept)); !bytes.Equal(got, plain) || !bytes.Equal(f.pack(kept), f.pack(New(plain, cuts, nil))) {
+				t.Errorf("%s, %s: another body than without the other one", name, where)
+			}
 		}
 	}
 }
