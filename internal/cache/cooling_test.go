@@ -36,6 +36,7 @@ type cooled struct {
 
 func newCooled(t *testing.T, max int64, small int64) *cooled {
 	c := &cooled{Store: NewStore[string, thing](max), hold: time.Second}
+	t.Cleanup(c.Wait) // the bubble must not end before what is being packed
 	c.Cool(Cooling[thing]{
 		Trim: func(v thing) (thing, int64, bool) {
 			v.extra = 0
