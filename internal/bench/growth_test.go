@@ -20,6 +20,7 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/npm"
 	"github.com/ecluse-gate/ecluse/internal/policy"
 	"github.com/ecluse-gate/ecluse/internal/registry"
+	"github.com/ecluse-gate/ecluse/internal/registry/registrytest"
 	"github.com/ecluse-gate/ecluse/internal/server"
 )
 
@@ -111,12 +112,12 @@ func cold(b *testing.B, name string, body []byte) {
 		}
 		return doc, out
 	}
-	before := heap()
+	before := registrytest.Heap()
 	doc, out := once(bytes.Clone(body))
-	both := heap() - before
+	both := registrytest.Heap() - before
 	served := len(out.Body)
 	out = registry.Rendering{}
-	alone := heap() - before
+	alone := registrytest.Heap() - before
 	runtime.KeepAlive(doc)
 	doc = nil
 	b.SetBytes(int64(len(body)))
@@ -141,15 +142,6 @@ func processor(b *testing.B) time.Duration {
 		b.Fatal(err)
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
-// heap is what is live, without what pools hold until the next collection but one.
-func heap() int64 {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.GC()
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
 }
 
 // BenchmarkGrowthClients is the warm listing of 160 KB over the number of clients, beside plain Go and nginx.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/ecluse-gate/ecluse/internal/obs"
 	"github.com/ecluse-gate/ecluse/internal/registry"
+	"github.com/ecluse-gate/ecluse/internal/registry/registrytest"
 )
 
 // memoryGate is a gate without upstreams: its memory alone is looked at. Each scan takes a second of virtual time when slow is set.
@@ -205,21 +206,12 @@ func TestListingsOfPackedDocuments(t *testing.T) {
 	}
 }
 
-// heap is the memory that is in use once the garbage is gone.
-func heap() int64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
-}
-
 // Issue 7: memory stays within the budget plus 20 %, whatever passes through: the documents themselves, the facts that artifact requests
 // leave behind, and the keys, which are parts of long addresses. C43.
 func TestMemoryStaysWithinTheBudget(t *testing.T) {
 	const budget, documents = 4 << 20, 200
 	g := newMemoryGate(t, budget)
-	base := heap()
+	base := registrytest.Heap()
 	for i := range documents {
 		name := fmt.Sprintf("package-%d", i)
 		long := strings.Clone(name + "?" + strings.Repeat("x", 60_000))[:len(name)] // as a request has it
@@ -231,7 +223,7 @@ func TestMemoryStaysWithinTheBudget(t *testing.T) {
 		}
 		g.Documents.Close() // the race detector would slow the packer more than the reader
 	}
-	used := heap() - base
+	used := registrytest.Heap() - base
 	n, bytes := g.Documents.Size()
 	cold, coldBytes := g.Documents.Cold()
 	t.Logf("%d documents, %d of them cold, %d bytes of them cold; %d charged, %d used", n, cold, coldBytes, bytes, used)

@@ -10,7 +10,7 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
-// large is the size from which a document is read by two goroutines, which then saves a millisecond and more.
+// large is the size from which a document is read by two goroutines, which then saves most of a millisecond and more.
 const large = 1 << 20
 
 // maxSearch bounds in bytes the search for a place to begin the second half.
@@ -76,7 +76,7 @@ func (h *half) read() {
 		}
 	}()
 	h.scan.reserve(len(h.scan.doc.text) / 2)
-	for !h.stop.Load() && h.scan.nextVersion() {
+	for !h.scan.stopped() && h.scan.nextVersion() {
 	}
 	h.end = h.scan.Since(0).End
 	h.scan.facts()

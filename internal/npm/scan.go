@@ -74,7 +74,7 @@ type scan struct {
 
 	half   *half        // the second one; nil if there is none
 	joined bool         // it has been adopted
-	stop   *atomic.Bool // says that this is the second half, and when nobody needs it any more
+	stop   *atomic.Bool // set when nobody needs the second half any more; nil for any other scan
 
 	artifacts []registry.Artifact // of the rows
 	bad       int                 // versions that cannot be served
@@ -428,7 +428,7 @@ func (s *scan) tags() {
 			continue
 		}
 		t := tag{key: key, name: name, version: version}
-		if i, again := s.doc.tagIndex[name]; again { // the last one counts, as in every JSON way that clients use
+		if i, again := s.doc.tagIndex[name]; again { // the last one counts, as in every JSON reader that clients use
 			s.doc.tags[i] = t
 			continue
 		}

@@ -192,11 +192,11 @@ func TestOnlyWhatChanged(t *testing.T) {
 				fresh = 1
 			}
 			keep := slices.Repeat([]bool{true}, len(all))
-			plain, cuts := items(all, keep, 64*2)
+			plain, cuts := items(all, keep, 128)
 			first := New(plain, cuts, nil)
 			f.pack(first)
 			keep[line] = false
-			plain, cuts = items(all, keep, 64*2)
+			plain, cuts = items(all, keep, 128)
 			second := New(plain, cuts, first)
 			packed := packedOf(f.of, second)
 			got := 0

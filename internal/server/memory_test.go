@@ -6,11 +6,11 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/ecluse-gate/ecluse/internal/fake/packument"
+	"github.com/ecluse-gate/ecluse/internal/registry/registrytest"
 )
 
 // Issue "speed": a thousand documents that were served, packed and not, stay within the configured budget and a fifth, although they are
@@ -42,12 +42,12 @@ func TestThousandDocumentsStayWithinTheBudget(t *testing.T) {
 		}
 	}
 	get(0, "gzip") // what is made once is not the documents'
-	before := inUse()
+	before := registrytest.Heap()
 	for i := range documents {
 		get(i, "gzip")
 		get(i, "identity")
 	}
-	grown := inUse() - before
+	grown := registrytest.Heap() - before
 	_, cost := s.opts.Documents.Size()
 	t.Logf("%d documents of %d bytes: %d in use, %d by the gate's own count, budget %d", documents, len(stencil), grown, cost, budget)
 	if grown > budget*12/10 {
@@ -56,13 +56,4 @@ func TestThousandDocumentsStayWithinTheBudget(t *testing.T) {
 	if cost < budget*6/10 || cost > budget { // room is made until three quarters are taken
 		t.Errorf("the gate counts %d bytes of %d: the budget is not what bounds it", cost, budget)
 	}
-}
-
-// inUse is what the heap holds, after a collection.
-func inUse() int64 {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.GC()
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
 }

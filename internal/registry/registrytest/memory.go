@@ -12,7 +12,7 @@ import (
 func LiveMemory(t *testing.T, size int, scan func() (registry.Document, error)) (used, said int64) {
 	t.Helper()
 	docs := make([]registry.Document, max(1, 2<<20/size))
-	before := heap()
+	before := Heap()
 	for i := range docs {
 		doc, err := scan()
 		if err != nil {
@@ -20,13 +20,13 @@ func LiveMemory(t *testing.T, size int, scan func() (registry.Document, error)) 
 		}
 		docs[i] = doc
 	}
-	used, said = (heap()-before)/int64(len(docs)), docs[0].Cost()
+	used, said = (Heap()-before)/int64(len(docs)), docs[0].Cost()
 	runtime.KeepAlive(docs)
 	return used, said
 }
 
-// heap is what the heap holds after a collection.
-func heap() int64 {
+// Heap is what the heap holds once the garbage is gone, and what pools hold until the next collection but one.
+func Heap() int64 {
 	runtime.GC()
 	runtime.GC()
 	var m runtime.MemStats
