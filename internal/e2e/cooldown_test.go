@@ -28,14 +28,14 @@ func hurry() []string {
 	}
 }
 
-// patient also lets npm and pnpm ask more often: on a busy machine the last of their three tries may fall into the moment in which another request is
-// finding out whether the cooldown is over.
+// patient also lets pnpm ask more often. It asks for a listing of itself beside the package, and on a busy machine the last of its three tries for the
+// one may fall into the moment in which the other is finding out whether the cooldown is over.
 func patient() []string {
 	env := hurry()
 	if env == nil {
 		return nil
 	}
-	return append(env, "npm_config_fetch_retries=6", "pnpm_config_fetch_retries=6")
+	return append(env, "pnpm_config_fetch_retries=6")
 }
 
 // What each client makes of a short cooldown, of one without end, and of a gate that holds requests instead of refusing them. In

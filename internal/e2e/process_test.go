@@ -58,7 +58,10 @@ func missing(t *testing.T, name string) {
 
 // environment is what a program of a test sees: a home of its own and nothing of the person who runs the test.
 func environment(home string, more ...string) []string {
-	return append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + home, "LANG=C.UTF-8", "NO_UPDATE_NOTIFIER=1"}, more...)
+	return append([]string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + home, "LANG=C.UTF-8", "NO_UPDATE_NOTIFIER=1",
+		"npm_config_update_notifier=false", // npm asks for a listing of itself otherwise, at any moment
+	}, more...)
 }
 
 // result is how a program ended.
