@@ -39,7 +39,7 @@ func (l *loader) refuseUnknown() {
 			switch {
 			case known[path]:
 			case groups[path]:
-				if !v.null {
+				if !v.null && !v.group {
 					l.problems.add(path, v, "is a group of settings, not a value")
 				}
 			case strings.HasPrefix(path, rulesPrefix):
@@ -58,6 +58,10 @@ func (l *loader) refuseUnknownRuleKey(path string, v value) {
 		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '_'
 	}):
 		l.problems.add(path, v, "a rule's name is made of a-z, 0-9, - and _")
+	case !below && v.group:
+		if !slices.ContainsFunc(l.rulePaths(), func(p string) bool { return strings.HasPrefix(p, path+".") }) {
+			l.problems.add(path, v, "has no type; use %s", strings.Join(policy.Types(), ", "))
+		}
 	case !below:
 		l.problems.add(path, v, "a rule is a group of settings: %s: {type: …}", name)
 	case !slices.Contains(ruleFields(), field):

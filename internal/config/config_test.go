@@ -385,7 +385,7 @@ func TestYAML(t *testing.T) {
 		{"empty group", "serve:\n", ""},
 		{"empty document", "---\n", ""},
 		{"syntax", "serve: {hold: 1s\n", "not readable as YAML"},
-		{"duplicate key", "listen: a:1\nlisten: b:2\n", "already defined"},
+		{"duplicate key", "listen: a:1\nlisten: b:2\n", "stands twice; first on line 1"},
 		{"two documents", "listen: a:1\n---\nlisten: b:2\n", "second YAML document"},
 		{"not a mapping", "- a\n", "must hold settings"},
 		{"a text", "hello\n", "must hold settings"},
@@ -407,8 +407,16 @@ func FuzzFile(f *testing.F) {
 	f.Add(documented)
 	f.Add("rules: {a: {type: DenyByIdentity, packages: [x]}}")
 	f.Add("a: &a [*a]")
+	f.Add("rulez: {}\r\nrules: {never: {}}\rlisten: *x")
 	f.Fuzz(func(t *testing.T, file string) {
 		c, err := config.Load(t.Context(), with(file))
+		if p, ok := errors.AsType[*config.Problems](err); ok {
+			for _, q := range p.List {
+				if q.Layer == config.FromFile && (q.Line < 1 || q.Line > strings.Count(file, "\n")+strings.Count(file, "\r")+1) {
+					t.Errorf("line %d of %q: %s: %s", q.Line, file, q.Key, q.Text)
+				}
+			}
+		}
 		if err == nil && (c.Mounts.NPM.Public == nil || c.Serve.Wait < 0 || c.Cache.MaxBytes < 0) {
 			t.Errorf("accepted what is not whole: %+v", c)
 		}

@@ -131,6 +131,8 @@ func (k key) read(c *Config, v value) error {
 	switch {
 	case v.null:
 		return problemf(`has no value; write "" if empty is meant`)
+	case v.group:
+		return errGroup
 	case k.notYet != "" && v.String() != k.def:
 		return problemf("%s: not supported by this version; leave the key out", k.notYet)
 	case k.notYet != "":

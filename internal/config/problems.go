@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -71,6 +72,8 @@ func (l *loader) fail(path string, v value, format string, args ...any) {
 
 // problemf is fmt.Errorf for texts that go into a Problem.
 func problemf(format string, args ...any) error { return fmt.Errorf(format, args...) }
+
+var errGroup = errors.New("is a setting, not a group of settings")
 
 // quote shows a foreign text, shortened; a text that may hold a password is not shown at all.
 func quote(s string) string {

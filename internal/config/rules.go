@@ -151,8 +151,11 @@ func (l *loader) checkType(at, typ string, fields map[string]value) (known bool)
 }
 
 func readField(field string, v value, spec *policy.Spec, enabled *bool) (err error) {
-	if v.null {
+	switch {
+	case v.null:
 		return problemf("has no value")
+	case v.group:
+		return errGroup
 	}
 	switch field {
 	case "enabled":
