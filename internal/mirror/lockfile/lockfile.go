@@ -13,7 +13,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml"
+	"github.com/pelletier/go-toml/v2"
 
 	"github.com/ecluse-gate/ecluse/internal/npm"
 	"github.com/ecluse-gate/ecluse/internal/pypi"
@@ -118,35 +118,79 @@ func fromElsewhere(resolved string) bool {
 	return strings.HasPrefix(resolved, "git") || strings.HasPrefix(resolved, "file:") || strings.HasPrefix(resolved, "link:")
 }
 
-// pnpm reads the keys of "packages": "name@1.0.0", in older versions "/name@1.0.0" or "/name/1.0.0", with peers in parentheses.
+// pnpm reads the keys of "packages": "name@1.0.0", in older versions "/name@1.0.0" or "/name/1.0.0", with peers in parentheses. From version 11 on a
+// document of its own may stand in front, with what pnpm itself needs.
 func (r *reader) pnpm(data []byte) error {
-	var doc struct {
-		Packages map[string]any `yaml:"packages"`
+	docs, err := documents(data)
+	if err != nil {
+		return fmt.Errorf("not YAML as pnpm writes it: %v", err)
 	}
-	if err := yaml.Unmarshal(data, &doc); err != nil {
-		return errors.New("not YAML as pnpm writes it")
-	}
-	for key := range doc.Packages {
-		key, _, _ = strings.Cut(strings.TrimPrefix(key, "/"), "(")
-		i := strings.LastIndexAny(key, "@/")
-		if i <= 0 || strings.Contains(key, ":") {
-			r.skipped++
-			continue
+	for _, doc := range docs {
+		packages, err := members(doc["packages"])
+		if err != nil {
+			return fmt.Errorf("not YAML as pnpm writes it: %v", err)
 		}
-		version, _, _ := strings.Cut(key[i+1:], "_")
-		r.npm(key[:i], version)
+		for key := range packages {
+			r.pnpmPackage(key)
+		}
 	}
 	return nil
 }
 
-var (
-	yarnOld = regexp.MustCompile(`^  version "([^"]+)"$`)
-	yarnNew = regexp.MustCompile(`^  resolution: "(.+)@npm:([^"]+)"$`)
-)
+func (r *reader) pnpmPackage(key string) {
+	key, _, _ = strings.Cut(strings.TrimPrefix(key, "/"), "(")
+	i := strings.LastIndexAny(key, "@/")
+	if i <= 0 || strings.Contains(key, ":") {
+		r.skipped++
+		return
+	}
+	version, _, _ := strings.Cut(key[i+1:], "_")
+	r.npm(key[:i], version)
+}
 
-// yarn reads both forms: of version 1, where the name is that of the entry's first pattern, and of berry, where "resolution" has both.
+// yarn reads both forms: of berry, which is YAML, and of version 1, which is a form of its own.
 func (r *reader) yarn(data []byte) error {
-	berry := bytes.Contains(data, []byte("\n__metadata:"))
+	if bytes.Contains(data, []byte("\n__metadata:")) {
+		return r.yarnBerry(data)
+	}
+	return r.yarnClassic(data)
+}
+
+// yarnBerry reads what each entry's "resolution" says: "name@npm:1.0.0".
+func (r *reader) yarnBerry(data []byte) error {
+	docs, err := documents(data)
+	if err != nil {
+		return fmt.Errorf("not YAML as yarn writes it: %v", err)
+	}
+	for _, doc := range docs {
+		for _, entry := range doc {
+			fields, err := members(entry)
+			if err != nil {
+				return fmt.Errorf("not YAML as yarn writes it: %v", err)
+			}
+			if resolution := fields["resolution"]; resolution != nil {
+				r.yarnResolution(resolution.Value)
+			}
+		}
+	}
+	return nil
+}
+
+func (r *reader) yarnResolution(text string) {
+	i := strings.LastIndex(text, "@npm:")
+	switch {
+	case i > 0:
+		version, _, _ := strings.Cut(text[i+len("@npm:"):], "::")
+		r.npm(text[:i], version)
+	case text != "" && !strings.Contains(text, "@workspace:"):
+		r.skipped++
+	}
+}
+
+var yarnVersion = regexp.MustCompile(`^  version "([^"]+)"$`)
+
+// yarnClassic reads lines: the name is that of an entry's first pattern.
+func (r *reader) yarnClassic(data []byte) error {
 	name := ""
 	s := bufio.NewScanner(bytes.NewReader(data))
 	s.Buffer(nil, 1<<20)
@@ -156,15 +200,8 @@ func (r *reader) yarn(data []byte) error {
 		case line == "" || strings.HasPrefix(line, "#"):
 		case !strings.HasPrefix(line, " "):
 			name = yarnName(line)
-		case berry:
-			if m := yarnNew.FindStringSubmatch(line); m != nil {
-				version, _, _ := strings.Cut(m[2], "::")
-				r.npm(m[1], version)
-			} else if strings.HasPrefix(line, "  resolution:") && !strings.Contains(line, "@workspace:") {
-				r.skipped++
-			}
 		default:
-			if m := yarnOld.FindStringSubmatch(line); m != nil {
+			if m := yarnVersion.FindStringSubmatch(line); m != nil {
 				r.npm(name, m[1])
 			}
 		}
@@ -215,35 +252,43 @@ func (r *reader) requirements(data []byte) error {
 	return nil
 }
 
-var (
-	uvString = regexp.MustCompile(`^(name|version) = "([^"]+)"$`)
-	uvURL    = regexp.MustCompile(`\burl = "([^"]+)"`)
-)
-
-// uv reads the addresses of the files of each [[package]] whose source is a registry. The file is TOML, in the one layout that uv writes.
+// uv reads the addresses of the files of each [[package]] whose source is a registry.
 func (r *reader) uv(data []byte) error {
-	if !bytes.Contains(data, []byte("[[package]]")) {
+	type file struct {
+		URL string `toml:"url"`
+	}
+	var doc struct {
+		Packages []struct {
+			Name   string         `toml:"name"`
+			Source map[string]any `toml:"source"`
+			Sdist  file           `toml:"sdist"`
+			Wheels []file         `toml:"wheels"`
+		} `toml:"package"`
+	}
+	if err := toml.Unmarshal(data, &doc); err != nil {
+		if e, ok := errors.AsType[*toml.DecodeError](err); ok {
+			line, _ := e.Position()
+			return fmt.Errorf("not TOML as uv writes it: line %d: %v", line, err)
+		}
+		return fmt.Errorf("not TOML as uv writes it: %v", err)
+	}
+	if len(doc.Packages) == 0 {
 		return errors.New("it holds no [[package]]")
 	}
-	name, registry := "", false
-	s := bufio.NewScanner(bytes.NewReader(data))
-	s.Buffer(nil, 1<<20)
-	for s.Scan() {
-		line := strings.TrimRight(s.Text(), "\r")
-		if line == "[[package]]" {
-			name, registry = "", false
-		} else if m := uvString.FindStringSubmatch(line); m != nil && m[1] == "name" {
-			name = pypi.Normalize(m[2])
-		} else if strings.HasPrefix(line, "source = ") {
-			registry = strings.Contains(line, "registry = ")
-			if !registry && !strings.Contains(line, "virtual = ") && !strings.Contains(line, "editable = ") {
+	for _, p := range doc.Packages {
+		has := func(kind string) bool { return p.Source[kind] != nil }
+		files := slices.DeleteFunc(append(p.Wheels, p.Sdist), func(f file) bool { return f.URL == "" })
+		if !has("registry") || len(files) == 0 { // a file that lies on a disk has no address
+			if !has("virtual") && !has("editable") {
 				r.skipped++
 			}
-		} else if m := uvURL.FindStringSubmatch(line); m != nil && registry {
-			r.uvFile(name, m[1])
+			continue
+		}
+		for _, f := range files {
+			r.uvFile(pypi.Normalize(p.Name), f.URL)
 		}
 	}
-	return s.Err()
+	return nil
 }
 
 func (r *reader) uvFile(name, address string) {

@@ -2,8 +2,10 @@ package lockfile
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -69,6 +71,65 @@ source = { git = "https://host/g?rev=abc" }
 	}
 }
 
+// The files are read as what they are, JSON, YAML and TOML, and not as the layout that one version of a tool happens to write.
+func TestReadSpellings(t *testing.T) {
+	pear := []Need{{"pypi", "pear", "2.0", "pear-2.0-py3-none-any.whl"}, {"pypi", "pear", "2.0", "pear-2.0.tar.gz"}}
+	const at = "https://files.pythonhosted.org/packages/aa/"
+	for _, c := range []struct {
+		what, name, text string
+		want             []Need
+		skipped          int
+	}{
+		{"literal strings, tables of tables", "uv.lock", "[[package]]\nname = 'pear'\n[package.source]\nregistry = 'https://pypi.org/simple'\n[package.sdist]\nurl = '" + at +
+			"pear-2.0.tar.gz'\n[[package.wheels]]\nurl = '" + at + "pear-2.0-py3-none-any.whl'\n", pear, 0},
+		{"another order, other spaces", "uv.lock", "[[ package ]]\r\n  wheels=[{url=\"" + at + "pear-2.0-py3-none-any.whl\"}] # a\r\n  sdist={size=1,url=\"" + at +
+			"pear-2.0.tar.gz\"}\r\n  source={registry=\"x\"}\r\n  name=\"Pear\"\r\n", pear, 0},
+		{"one array", "uv.lock", "package = [{name = \"pear\", source = {registry = \"x\"}, sdist = {url = \"" + at + "pear-2.0.tar.gz\"}, wheels = [{url = \"" + at +
+			"pear-2.0-py3-none-any.whl\"}]}]\n", pear, 0},
+		{"escapes", "uv.lock", "[[package]]\nname = \"p\\u0065ar\"\nsource.registry = \"x\"\nsdist.url = \"" + at + "pear-2\\u002e0.tar.gz\"\nwheels = [{url = \"" + at +
+			"pear-2.0-py3-none-any.whl\"}]\n", pear, 0},
+		{"what looks like a package in a text", "uv.lock", "note = \"\"\"\n[[package]]\nname = \"left\"\nsource = { registry = \"x\" }\n{ url = \"" + at +
+			"left-1.0.tar.gz\" }\n\"\"\"\n[[package]]\nname = \"me\"\nsource = { virtual = \".\" }\n", nil, 0},
+		{"what looks like a registry in another source", "uv.lock", "[[package]]\nname = \"g\"\nsource = { git = \"https://h/g?a=registry = b\" }\nsdist = { url = \"" + at +
+			"g-1.0.tar.gz\" }\n", nil, 1},
+		{"a registry on a disk", "uv.lock", "[[package]]\nname = \"a\"\nsource = { registry = \"wheels\" }\nwheels = [{ path = \"a-1.0-py3-none-any.whl\" }]\n", nil, 1},
+		{"flow", "pnpm-lock.yaml", "{packages: {left-dep@1.1.0: {}, '@pub/scoped@2.1.0': {}}}", tree, 0},
+		{"JSON, CRLF and a byte order mark", "pnpm-lock.yaml", "\ufeff{\r\n \"packages\": {\"left-dep@1.1.0\": {}, \"@pub/scoped@2.1.0\": {}}\r\n}\r\n", tree, 0},
+		{"pnpm's own packages first", "pnpm-lock.yaml", "---\npackages:\n  left-dep@1.1.0: {}\n---\nlockfileVersion: '9.0'\npackages:\n  '@pub/scoped@2.1.0': {}\n", tree, 0},
+		{"no quotes, another order", "yarn.lock", "\n__metadata: {version: 8}\nleft-dep@npm:^1.0.0:\n    resolution: left-dep@npm:1.1.0\n    version: 1.1.0\n'@pub/scoped@npm:^2.0.0':\n" +
+			"    resolution: '@pub/scoped@npm:2.1.0::x=y'\n", tree, 0},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			got, skipped, err := Read(c.name, []byte(c.text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" || skipped != c.skipped {
+				t.Errorf("skipped %d, want %d\n%s", skipped, c.skipped, diff)
+			}
+		})
+	}
+}
+
+// What cannot be read is refused with its line, and nesting without end is refused as well: no stack grows with it.
+func TestReadNamesTheLine(t *testing.T) {
+	deep := strings.Repeat("[", 1<<20)
+	for _, c := range []struct{ name, text, want string }{
+		{"uv.lock", "version = 1\n[[package]]\nname = pear\n", "uv.lock: not TOML as uv writes it: line 3: "},
+		{"uv.lock", "version = 1\n[[package]]\nname = 1\n", "uv.lock: not TOML as uv writes it: line 3: "},
+		{"uv.lock", "[[package]]\nname = 'a'\nname = 'b'\n", "uv.lock: not TOML as uv writes it: line 3: "},
+		{"uv.lock", "a = " + deep, "nested"},
+		{"pnpm-lock.yaml", "packages:\n  a@1.0.0: {}\n\tb@1.0.0: {}\n", "pnpm-lock.yaml: not YAML as pnpm writes it: line 3: "},
+		{"pnpm-lock.yaml", "packages:\n  a@1.0.0: {}\n  a@1.0.0: {}\n", "line 3: "},
+		{"pnpm-lock.yaml", "a: " + deep, "line 1: exceeded max depth"},
+		{"yarn.lock", "\n__metadata:\n  version: 8\n\n\"a@npm:1\":\n  resolution: \"a@npm:1.0.0\n", "yarn.lock: not YAML as yarn writes it: line 7: "},
+	} {
+		if _, _, err := Read(c.name, []byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v; want %q in\n%.80s", c.name, err, c.want, c.text)
+		}
+	}
+}
+
 func TestReadRefuses(t *testing.T) {
 	if _, _, err := Read("Cargo.lock", nil); !errors.Is(err, ErrUnknown) {
 		t.Errorf("Cargo.lock: %v", err)
@@ -82,11 +143,26 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
+// The time grows with the file and not with its square.
+func TestReadManyPackages(t *testing.T) {
+	const packages = 60_000
+	text := []byte("packages:\n")
+	for i := range packages {
+		text = fmt.Appendf(text, "  pkg%d@1.0.0: {}\n", i)
+	}
+	start := time.Now()
+	needs, _, err := Read("pnpm-lock.yaml", text)
+	if took := time.Since(start); err != nil || len(needs) != packages || took > 15*time.Second {
+		t.Errorf("%d of %d packages in %v, %v", len(needs), packages, took, err)
+	}
+}
+
 // Whatever stands in a lock file, a need is a name and a file that the protocol has.
 func FuzzRead(f *testing.F) {
 	f.Add("package-lock.json", `{"packages": {"node_modules/../../x": {"version": "1.0.0/../.."}}}`)
 	f.Add("yarn.lock", "\"a@1\":\n  version \"1.0.0\"\n")
-	f.Add("uv.lock", "[[package]]\nname = \"a\"\nsource = { registry = \"x\" }\n{ url = \"https://h/a-1.0.tar.gz\" }\n")
+	f.Add("uv.lock", "[[package]]\nname = \"a\"\nsource = { registry = \"x\" }\nsdist = { url = \"https://h/a-1.0.tar.gz\" }\n")
+	f.Add("pnpm-lock.yaml", "packages: {a@1.0.0: {}}\n---\npackages: {b@1.0.0: *a}\n")
 	f.Fuzz(func(t *testing.T, name, text string) {
 		needs, _, err := Read(name, []byte(text))
 		if err != nil {
