@@ -35,6 +35,7 @@ check: format ## everything that needs no running
 	$(GO) -C tools vet ./benchplot
 	$(GO) -C tools test ./benchplot
 	$(MAKE) --no-print-directory lint
+	GO='$(GO)' tools/deadcode
 	$(GO) mod tidy -diff
 	@echo 'go fix -diff $(PACKAGES)'; out=$$($(GO) fix -diff $(PACKAGES)) && test -z "$$out" || { echo "$$out"; echo 'go fix has something to say: run make fix'; exit 1; }
 	$(MAKE) --no-print-directory fuzz vuln

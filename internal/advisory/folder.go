@@ -73,22 +73,6 @@ func loadNewest(ctx context.Context, dir, ecosystem string) (*index, error) {
 	return nil, wrong
 }
 
-// Read loads what is in a folder and changes nothing, whoever else uses it. The error says what could not be read; the Data is what could.
-func Read(ctx context.Context, dir string, ecosystems []string) (*Data, error) {
-	data := &Data{indexes: map[string]*index{}}
-	var wrong error
-	for _, ecosystem := range ecosystems {
-		x, err := loadNewest(ctx, dir, ecosystem)
-		if x != nil {
-			data.indexes[ecosystem] = x
-		}
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			wrong = errors.Join(wrong, err)
-		}
-	}
-	return data, wrong
-}
-
 // compile makes a new database beside the others, verifies it by reading it back, and only then gives it its name. Whatever dies on the
 // way leaves the last good one as it was.
 func compile(ctx context.Context, folder *durable.Spools, dir string, info Info, from *export, old *index) (*index, error) {

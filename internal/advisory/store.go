@@ -61,14 +61,6 @@ type Status struct {
 	Err error
 }
 
-// Age is how old the news of the data are: the time since the source confirmed them. It is 0 when there is no data.
-func (s *Status) Age(now time.Time) time.Duration {
-	if s.Checked.IsZero() {
-		return 0
-	}
-	return now.Sub(s.Checked)
-}
-
 // Open takes what an earlier run left in the folder, without asking the source. A database that does not verify is passed over for the one
 // before it; that is in the Status, and no error. Close ends the use of the folder.
 func Open(ctx context.Context, o Options) (*Store, error) {

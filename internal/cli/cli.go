@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"slices"
 	"syscall"
 
 	"golang.org/x/term"
@@ -34,22 +33,6 @@ func New() (*System, func()) {
 		Args: os.Args[1:], Environ: os.Environ(),
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Context: ctx,
 	}, stop
-}
-
-// LookupEnv returns the value of an environment variable, and whether it is set. The last setting wins.
-func (s *System) LookupEnv(key string) (string, bool) {
-	for _, kv := range slices.Backward(s.Environ) {
-		if len(kv) > len(key) && kv[len(key)] == '=' && kv[:len(key)] == key {
-			return kv[len(key)+1:], true
-		}
-	}
-	return "", false
-}
-
-// Getenv is LookupEnv with "" for a variable that is not set.
-func (s *System) Getenv(key string) string {
-	v, _ := s.LookupEnv(key)
-	return v
 }
 
 // IsTerminal reports whether one of the streams (Stdin, Stdout or Stderr) is a terminal.

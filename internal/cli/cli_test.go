@@ -5,33 +5,18 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/ecluse-gate/ecluse/internal/cli"
 )
 
-func TestLookupEnv(t *testing.T) {
-	sys := &cli.System{Environ: []string{"A=1", "AB=2", "EMPTY=", "A=3", "=odd", "BARE"}}
-	for _, c := range []struct {
-		key, want string
-		set       bool
-	}{{"A", "3", true}, {"AB", "2", true}, {"EMPTY", "", true}, {"B", "", false}, {"BARE", "", false}} {
-		got, set := sys.LookupEnv(c.key)
-		if got != c.want || set != c.set {
-			t.Errorf("LookupEnv(%q) = %q, %v; want %q, %v", c.key, got, set, c.want, c.set)
-		}
-		if sys.Getenv(c.key) != c.want {
-			t.Errorf("Getenv(%q) = %q, want %q", c.key, sys.Getenv(c.key), c.want)
-		}
-	}
-}
-
 func TestNewSystemIsTheProcess(t *testing.T) {
 	t.Setenv("ECLUSE_CLI_TEST", "here")
 	sys, stop := cli.New()
 	defer stop()
-	if sys.Getenv("ECLUSE_CLI_TEST") != "here" {
+	if !slices.Contains(sys.Environ, "ECLUSE_CLI_TEST=here") {
 		t.Error("the environment of the process is missing")
 	}
 	if sys.Context.Err() != nil {
@@ -66,16 +51,11 @@ func TestIsTerminal(t *testing.T) {
 	}
 }
 
-// The codes and their order are part of the contract with scripts that call us.
+// The codes are part of the contract with scripts that call us.
 func TestCodes(t *testing.T) {
-	want := []cli.Code{0, 1, 2, 3, 4, 64, 130}
-	got := cli.Codes()
-	if len(got) != len(want) {
-		t.Fatalf("codes %v, want %v", got, want)
-	}
-	for i := range want {
-		if got[i] != want[i] || got[i].Meaning() == "" {
-			t.Errorf("code %d is %d %q, want %d", i, got[i], got[i].Meaning(), want[i])
+	for _, code := range []cli.Code{0, 1, 2, 3, 4, 64, 130} {
+		if code.Meaning() == "" {
+			t.Errorf("code %d means nothing", code)
 		}
 	}
 	if m := cli.Code(5).Meaning(); m != "" {

@@ -32,15 +32,6 @@ var meanings = [...]struct {
 	{Interrupted, "interrupted"},
 }
 
-// Codes lists every exit code, in order.
-func Codes() []Code {
-	codes := make([]Code, len(meanings))
-	for i, m := range meanings {
-		codes[i] = m.code
-	}
-	return codes
-}
-
 // Meaning says in one line what the code tells, or "" for a number that is not one of ours.
 func (c Code) Meaning() string {
 	for _, m := range meanings {

@@ -114,14 +114,3 @@ func (d *document) Cost() int64 {
 	}
 	return int64(n+n/64) + d.names.Cost() // the heap rounds sizes up
 }
-
-// Tag returns the version that a dist-tag of the document points to, as the upstream gave it: whether that version is servable is
-// not looked at. See [ResolveTag] for what a view says.
-func Tag(doc registry.Document, name string) (version string, ok bool) {
-	if d, npm := doc.(*document); npm {
-		if i, found := d.tagIndex[name]; found {
-			return d.tags[i].version, true
-		}
-	}
-	return "", false
-}

@@ -72,3 +72,13 @@ func versionOf(name, version string, more ...string) string {
 func listingOf(name, versions string, more ...string) string {
 	return `{` + strings.Join(append([]string{`"name":"` + name + `"`, `"versions":{` + versions + `}`}, more...), ",") + `}`
 }
+
+// tagOf is what a dist-tag of the document points to, as the upstream gave it.
+func tagOf(doc registry.Document, name string) (version string, ok bool) {
+	if d, npm := doc.(*document); npm {
+		if i, found := d.tagIndex[name]; found {
+			return d.tags[i].version, true
+		}
+	}
+	return "", false
+}

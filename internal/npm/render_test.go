@@ -264,9 +264,6 @@ func TestRenderRefuses(t *testing.T) {
 	if _, err := RenderVersion(nil, 0, mount); err == nil {
 		t.Error("a foreign document is rendered")
 	}
-	if _, ok := Tag(nil, "latest"); ok {
-		t.Error("a foreign document has tags")
-	}
 }
 
 // A Keep that is too short withholds the rest.

@@ -154,7 +154,7 @@ func TestEscapedKeys(t *testing.T) {
 	if len(v) != 1 || v[0].Version != "1.0.0" || !v[0].InstallScripts || v[0].Artifacts[0].URL != "https://r.example/x.tgz" || v[0].Published.Year() != 2020 {
 		t.Fatalf("%+v", v)
 	}
-	if version, ok := Tag(doc, "latest"); !ok || version != "1.0.0" {
+	if version, ok := tagOf(doc, "latest"); !ok || version != "1.0.0" {
 		t.Errorf("latest = %q, %v", version, ok)
 	}
 	got := decoded(t, rendered(t, "x", FormFull, keeping(doc, but("1.0.0"))).Body)
@@ -273,10 +273,10 @@ func TestFacts(t *testing.T) {
 			t.Fatalf("version %d: %+v", i, v)
 		}
 	}
-	if _, ok := Tag(doc, "nope"); ok || doc.Lookup("nope") != -1 {
+	if _, ok := tagOf(doc, "nope"); ok || doc.Lookup("nope") != -1 {
 		t.Error("something absent is found")
 	}
-	if version, ok := Tag(doc, "latest"); !ok || version != packument.VersionAt(298) {
+	if version, ok := tagOf(doc, "latest"); !ok || version != packument.VersionAt(298) {
 		t.Errorf("latest = %q", version)
 	}
 }

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"fmt"
 	"iter"
 	"time"
 
@@ -12,24 +11,6 @@ import (
 type Change struct {
 	Subject
 	Before, After Verdict
-}
-
-// String is one line for people: what changes, from which rule to which, and why.
-func (c Change) String() string {
-	name := c.Package.String() + "@" + c.Version.Version
-	word := map[bool]string{true: "admitted", false: "denied"}
-	if c.Before.Admit != c.After.Admit {
-		return fmt.Sprintf("%s: %s by %s (%s); was %s by %s (%s)", name,
-			word[c.After.Admit], c.After.Rule, c.After.Reason, word[c.Before.Admit], c.Before.Rule, c.Before.Reason)
-	}
-	return fmt.Sprintf("%s: still denied, %s; was to be admitted %s", name, c.After.Reason, when(c.Before.AdmittedAt))
-}
-
-func when(at time.Time) string {
-	if at.IsZero() {
-		return "never"
-	}
-	return "from " + stamp(at)
 }
 
 // Diff is the dry run of changed rules: over listings that are at hand, it yields each version whose admission at one instant, or

@@ -129,23 +129,9 @@ func (s Service) SourceStatusURL(source string) (string, error) {
 	return s.under(KnowledgeSources, source, "/status")
 }
 
-// IndexerStatusURL is the address of an indexer's status.
-func (s Service) IndexerStatusURL(indexer string) (string, error) {
-	return s.under(Indexers, indexer, "/search.status")
-}
-
 // UploadURL is the address that takes the files of a source.
 func (s Service) UploadURL(source string) (string, error) {
 	return s.under(KnowledgeSources, source, "/files")
-}
-
-// FileURL is the address of one file of a source.
-func (s Service) FileURL(source, id string) (string, error) {
-	key, err := escapeName(id)
-	if err != nil {
-		return "", err
-	}
-	return s.under(KnowledgeSources, source, "/files"+key)
 }
 
 // FilePageSize is the page size of inventories (S60).

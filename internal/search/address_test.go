@@ -100,8 +100,6 @@ func TestNames(t *testing.T) {
 	for _, name := range []string{"", strings.Repeat("a", 129), "a\x00b", "a\nb", "\xff"} {
 		_, err := s.ResourceURL(search.KnowledgeSources, name)
 		wantCode(t, err, search.CodeNameInvalid)
-		_, err = s.FileURL("manuals", name)
-		wantCode(t, err, search.CodeNameInvalid)
 	}
 }
 

@@ -162,25 +162,12 @@ func (c *Client) UploadFile(ctx context.Context, source string, upload Upload, b
 	if err != nil {
 		return nil, err
 	}
-	return c.sendFile(ctx, http.MethodPost, address, upload, bounds)
-}
-
-// ReplaceFile replaces the content of a file. The service does not do this in one transaction.
-func (c *Client) ReplaceFile(ctx context.Context, source, id string, upload Upload, bounds Bounds) (*FileAnswer, error) {
-	address, err := c.service.FileURL(source, id)
-	if err != nil {
-		return nil, err
-	}
-	return c.sendFile(ctx, http.MethodPut, address, upload, bounds)
-}
-
-func (c *Client) sendFile(ctx context.Context, method, address string, upload Upload, bounds Bounds) (*FileAnswer, error) {
 	body, err := upload.open()
 	if err != nil {
-		return nil, &Error{Code: CodeRequestInvalid, Method: method, URL: address, Err: err}
+		return nil, &Error{Code: CodeRequestInvalid, Method: http.MethodPost, URL: address, Err: err}
 	}
 	answer, document, err := c.exchange(ctx, call{
-		method: method, url: address, header: http.Header{"Content-Type": {body.contentType}}, body: body, length: body.length,
+		method: http.MethodPost, url: address, header: http.Header{"Content-Type": {body.contentType}}, body: body, length: body.length,
 		accept: []int{http.StatusOK, http.StatusCreated}, document: documentOptional,
 	}, bounds)
 	if answer.Status != http.StatusOK && answer.Status != http.StatusCreated {
@@ -194,13 +181,4 @@ func (c *Client) sendFile(ctx context.Context, method, address string, upload Up
 		out.File = &file
 	}
 	return out, err
-}
-
-// DeleteFile removes a file and what was indexed from it. 404 is an Error with that status.
-func (c *Client) DeleteFile(ctx context.Context, source, id string, bounds Bounds) (*Answer, error) {
-	address, err := c.service.FileURL(source, id)
-	if err != nil {
-		return nil, err
-	}
-	return c.remove(ctx, address, Condition{}, bounds)
 }

@@ -44,15 +44,6 @@ func (c *Client) Get(ctx context.Context, kind Collection, name string, bounds B
 	return c.get(ctx, address, bounds)
 }
 
-// GetDataSource reads a generated data source with the part of its connection string that is no secret.
-func (c *Client) GetDataSource(ctx context.Context, name string, bounds Bounds) (*Resource, error) {
-	address, err := c.service.ResourceURL(DataSources, name)
-	if err != nil {
-		return nil, err
-	}
-	return c.get(ctx, address+"&includeConnectionString=true", bounds)
-}
-
 func (c *Client) get(ctx context.Context, address string, bounds Bounds) (*Resource, error) {
 	answer, document, err := c.exchange(ctx, call{method: http.MethodGet, url: address, accept: []int{http.StatusOK}}, bounds)
 	return resource(answer, document, err)
@@ -212,15 +203,6 @@ func (c *Client) GetSourceStatus(ctx context.Context, source string, bounds Boun
 		}
 	}
 	return status, err
-}
-
-// GetIndexerStatus reads the state of a generated indexer.
-func (c *Client) GetIndexerStatus(ctx context.Context, indexer string, bounds Bounds) (*Resource, error) {
-	address, err := c.service.IndexerStatusURL(indexer)
-	if err != nil {
-		return nil, err
-	}
-	return c.get(ctx, address, bounds)
 }
 
 // whole reads a JSON number that is a whole number.

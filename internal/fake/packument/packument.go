@@ -31,9 +31,6 @@ func Published(first time.Time, every time.Duration) Option {
 	return func(g *generator) { g.first, g.every = first, every }
 }
 
-// Tarball gives the bytes of each version's artifact, so that integrity values are true. By default they are random.
-func Tarball(of func(version string) []byte) Option { return func(g *generator) { g.tarball = of } }
-
 // Texts makes most of the weight long texts that the abbreviated form does not keep, as packages have that repeat their licence in every
 // version, instead of many small members.
 func Texts() Option { return func(g *generator) { g.texts = true } }
@@ -110,7 +107,6 @@ type generator struct {
 	weight, kept int
 	first        time.Time
 	every        time.Duration
-	tarball      func(string) []byte
 	timeless     bool
 	texts, bare  bool
 	before       map[string][]string // the members of the version before, by what they are in; nil: they are made anew
@@ -154,7 +150,7 @@ func (g *generator) version(version string) {
 	start := len(g.out)
 	short := g.name[strings.LastIndexByte(g.name, '/')+1:]
 	if g.bare {
-		_, integrity := g.digests(version)
+		_, integrity := g.digests()
 		g.printf(`%q:{"name":%q,"version":%q,"dist":{"integrity":"sha512-%s","tarball":"%s/%s/-/%s-%s.tgz"}}`,
 			version, g.name, version, integrity, g.origin, g.name, short, version)
 		return
@@ -165,7 +161,7 @@ func (g *generator) version(version string) {
 		g.sometimes("engines", func() string { return strconv.Itoa(10 + g.IntN(12)) }))
 	kept := g.weight * g.kept / 100
 	g.pairs("dependencies", kept-700)
-	sha1sum, sha512sum := g.digests(version)
+	sha1sum, sha512sum := g.digests()
 	g.printf(`,"dist":{"shasum":%q,"integrity":"sha512-%s","tarball":"%s/%s/-/%s-%s.tgz","fileCount":%d,"unpackedSize":%d`,
 		sha1sum, sha512sum, g.origin, g.name, short, version, g.IntN(500), g.IntN(1_000_000))
 	g.printf(`,"signatures":[{"keyid":"SHA256:%016x","sig":"%s"}]}`, g.Uint64(), base64.StdEncoding.EncodeToString(g.bytes(70)))
@@ -246,14 +242,9 @@ func (g *generator) pair(i int) {
 	g.out = append(g.out, ".0\""...)
 }
 
-// digests are the SHA-1 in hex and the SHA-512 in base64.
-func (g *generator) digests(version string) (string, string) {
-	if g.tarball == nil {
-		return hex.EncodeToString(g.bytes(sha1.Size)), base64.StdEncoding.EncodeToString(g.bytes(sha512.Size))
-	}
-	data := g.tarball(version)
-	weak, strong := sha1.Sum(data), sha512.Sum512(data)
-	return hex.EncodeToString(weak[:]), base64.StdEncoding.EncodeToString(strong[:])
+// digests are a SHA-1 in hex and a SHA-512 in base64, of nothing.
+func (g *generator) digests() (string, string) {
+	return hex.EncodeToString(g.bytes(sha1.Size)), base64.StdEncoding.EncodeToString(g.bytes(sha512.Size))
 }
 
 func (g *generator) bytes(n int) []byte {
