@@ -60,11 +60,29 @@ func BenchmarkGrowthVersions(b *testing.B) {
 	}
 }
 
-// BenchmarkRealDocuments is the same with real documents, as a registry sends them: BENCH_DOCUMENTS is a folder of them, in files that end in .json.
+// BenchmarkRealDocuments is the same with [realDocuments].
 func BenchmarkRealDocuments(b *testing.B) {
+	docs := realDocuments(b)
+	if len(docs) == 0 {
+		b.Skip("SKIPPED: BENCH_DOCUMENTS names no folder of documents")
+	}
+	for _, d := range docs {
+		b.Run(fmt.Sprintf("package=%s/versions=%d", d.pkg, bytes.Count(d.body, []byte(`"tarball"`))), func(b *testing.B) { cold(b, d.pkg, d.body) })
+	}
+}
+
+type realDocument struct {
+	pkg  string
+	body []byte
+}
+
+// realDocuments are those of the folder BENCH_DOCUMENTS, as a registry sends them, in files that
+// end in .json; none if it is not set.
+func realDocuments(b *testing.B) (docs []realDocument) {
+	b.Helper()
 	dir := os.Getenv("BENCH_DOCUMENTS")
 	if dir == "" {
-		b.Skip("SKIPPED: BENCH_DOCUMENTS names no folder of documents")
+		return nil
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
 	if err != nil || len(files) == 0 {
@@ -76,44 +94,18 @@ func BenchmarkRealDocuments(b *testing.B) {
 		if err != nil || json.Unmarshal(body, &head) != nil {
 			b.Fatalf("%s is no document: %v", file, err)
 		}
-		b.Run(fmt.Sprintf("package=%s/versions=%d", head.Name, bytes.Count(body, []byte(`"tarball"`))), func(b *testing.B) { cold(b, head.Name, body) })
+		docs = append(docs, realDocument{head.Name, body})
 	}
+	return docs
 }
 
-// cold scans a document, asks the rules about each version and splices what stays: all but the newest twentieth.
-// As in a gate that holds this document and no other, the collector leaves room.
+// cold measures [coldListing] of a document.
 func cold(b *testing.B, name string, body []byte) {
 	b.Helper()
-	if os.Getenv("GOGC") == "" {
-		before := debug.SetGCPercent(server.Pace(int64(len(body))))
-		b.Cleanup(func() { debug.SetGCPercent(before) })
-	}
-	set, err := policy.New([]policy.Spec{{Name: "min-age", Type: policy.AllowIfOlderThan, Age: 24 * time.Hour}})
-	if err != nil {
-		b.Fatal(err)
-	}
-	pkg := registry.Package{Ecosystem: npm.Ecosystem, Name: name}
-	once := func(body []byte) (registry.Document, registry.Rendering) {
-		doc, err := npm.Scan(pkg, body)
-		if err != nil {
-			b.Fatal(err)
-		}
-		versions := doc.Versions()
-		now := versions[len(versions)-1].Published.Add(-time.Duration(len(versions)/20) * 24 * time.Hour)
-		keep := make([]bool, len(versions))
-		for i, v := range versions {
-			keep[i], _, _ = set.Admits(now, policy.Subject{Package: pkg, Version: v})
-		}
-		out, err := npm.Render(registry.View{
-			Package: pkg, Form: npm.FormFull, Base: "http://gate.test/npm", Parts: []registry.Part{{Document: doc, Keep: keep}},
-		})
-		if err != nil {
-			b.Fatal(err)
-		}
-		return doc, out
-	}
+	paced(b, body)
+	rules := minAge(b)
 	before := registrytest.Heap()
-	doc, out := once(bytes.Clone(body))
+	doc, out := coldListing(b, rules, name, bytes.Clone(body))
 	both := registrytest.Heap() - before
 	served := len(out.Body)
 	out = registry.Rendering{}
@@ -124,7 +116,7 @@ func cold(b *testing.B, name string, body []byte) {
 	b.ReportAllocs()
 	used := processor(b)
 	for b.Loop() {
-		once(body)
+		coldListing(b, rules, name, body)
 	}
 	b.ReportMetric(float64(processor(b)-used)/1e6/float64(b.N), "cpu-ms/op")
 	b.ReportMetric(float64(len(body)), "doc-bytes")
@@ -132,6 +124,49 @@ func cold(b *testing.B, name string, body []byte) {
 	b.ReportMetric(float64(alone)/float64(len(body)), "live/doc")
 	b.ReportMetric(float64(both)/float64(len(body)), "live-with-body/doc")
 	runtime.KeepAlive(doc)
+}
+
+// paced sets the collector as in a gate that holds this document and no other.
+func paced(b *testing.B, body []byte) {
+	b.Helper()
+	if os.Getenv("GOGC") == "" {
+		before := debug.SetGCPercent(server.Pace(int64(len(body))))
+		b.Cleanup(func() { debug.SetGCPercent(before) })
+	}
+}
+
+// minAge are the rules of a cold listing.
+func minAge(b *testing.B) *policy.Set {
+	b.Helper()
+	rules, err := policy.New([]policy.Spec{{Name: "min-age", Type: policy.AllowIfOlderThan, Age: 24 * time.Hour}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return rules
+}
+
+// coldListing scans a document, asks the rules about each version and splices what stays: all but
+// the newest twentieth.
+func coldListing(b *testing.B, rules *policy.Set, name string, body []byte) (registry.Document, registry.Rendering) {
+	b.Helper()
+	pkg := registry.Package{Ecosystem: npm.Ecosystem, Name: name}
+	doc, err := npm.Scan(pkg, body)
+	if err != nil {
+		b.Fatal(err)
+	}
+	versions := doc.Versions()
+	now := versions[len(versions)-1].Published.Add(-time.Duration(len(versions)/20) * 24 * time.Hour)
+	keep := make([]bool, len(versions))
+	for i, v := range versions {
+		keep[i], _, _ = rules.Admits(now, policy.Subject{Package: pkg, Version: v})
+	}
+	out, err := npm.Render(registry.View{
+		Package: pkg, Form: npm.FormFull, Base: "http://gate.test/npm", Parts: []registry.Part{{Document: doc, Keep: keep}},
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return doc, out
 }
 
 // processor is the processor time that this process has used, which neighbours on a busy machine stretch less than the clock's.
