@@ -1,7 +1,5 @@
 package listing
 
-import "strings"
-
 // Scanner walks a JSON document (RFC 8259) once, front to back, and never backs up. The driver enters the objects and arrays it
 // cares about and skips the other values; both ways validate every byte: grammar, UTF-8, depth, and nothing after the document.
 //
@@ -16,8 +14,7 @@ type Scanner struct {
 	key     Span // of the key that was read last
 	end     int  // of the value that was consumed, or the container that was left, last
 	err     *Error
-	part    part
-	stops   stops
+	marks   markWindow
 }
 
 // NewScanner starts on a document. It keeps doc, and strings it returns point into it: the caller must not change it any more.
@@ -29,39 +26,6 @@ func NewScanner(doc []byte) *Scanner {
 	}
 	s.pos = space(s.doc, 0)
 	return s
-}
-
-// Halves returns two scanners of one document that may work at the same time, each in its own goroutine. The first stands at the beginning; the
-// second one at the separator at a position, as deep as a scanner would be there if the position is well chosen, which [Scanner.Join] checks. Unless
-// they are joined, what they have found counts for nothing, not even an error: neither has looked at all of the document.
-func Halves(doc []byte, at, depth int) (first, second *Scanner) {
-	first = &Scanner{doc: text(doc)}
-	second = &Scanner{doc: first.doc, depth: depth}
-	second.part = part{at, depth}
-	first.pos, second.pos = space(first.doc, 0), space(first.doc, at)
-	return first, second
-}
-
-// part is where a scanner begins, and how deep.
-type part struct{ from, depth int }
-
-// Join moves the first of two scanners to where the second one has come, which has then validated all between. It reports false unless
-// the first one stands exactly where the second one began, and that one has left the container in which it began without an error.
-func (s *Scanner) Join(second *Scanner) bool {
-	here := s.err == nil && !s.fresh && s.pos == second.part.from && s.depth == second.part.depth
-	if !here || second.err != nil || second.depth >= s.depth || !s.sound() {
-		return false
-	}
-	*s = *second
-	return true
-}
-
-// sound reports an encoding that is not valid, which is found in passing.
-func (s *Scanner) sound() bool {
-	if at := s.stops.broken; at > 0 {
-		s.Fail(at-1, "invalid UTF-8")
-	}
-	return s.err == nil
 }
 
 // Doc is the document as a string; spans refer to it.
@@ -94,7 +58,10 @@ func (s *Scanner) End() error {
 	if s.err == nil && s.pos < len(s.doc) {
 		s.Fail(s.pos, "data after the document")
 	}
-	if !s.sound() {
+	if at := s.marks.invalid; at > 0 { // found in passing
+		s.Fail(at-1, "invalid UTF-8")
+	}
+	if s.err != nil {
 		return s.err
 	}
 	return nil
@@ -159,39 +126,6 @@ func (s *Scanner) Member() (key string, ok bool) {
 	}
 	s.pos = space(doc, i+1)
 	return key, true
-}
-
-// Repeat moves past the next member of the object, key and value, if it is the same text as a member that was consumed before, as deep as this one.
-// It does nothing otherwise, also for some that are. It returns where the member is.
-func (s *Scanner) Repeat(member Span) (Span, bool) {
-	doc, i := s.doc, s.pos
-	if !s.fresh {
-		if i >= len(doc) || doc[i] != ',' {
-			return Span{}, false
-		}
-		i = space(doc, i+1)
-	}
-	same := member.Of(doc)
-	if same == "" || !strings.HasPrefix(doc[i:], same) {
-		return Span{}, false
-	}
-	end := i + len(same)
-	if !ends(doc, end) {
-		return Span{}, false
-	}
-	s.fresh = false
-	s.end = end
-	s.pos = space(doc, end)
-	return Span{uint32(i), uint32(end)}, true
-}
-
-// ends reports whether the value before i has certainly ended there; a number may go on.
-func ends(doc string, i int) bool {
-	switch doc[i-1] {
-	case '"', '}', ']':
-		return true
-	}
-	return i < len(doc) && (doc[i] == ',' || doc[i] == '}' || doc[i] <= ' ')
 }
 
 // Key is the span of the key that Member returned last, quotes included.

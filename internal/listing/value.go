@@ -17,12 +17,12 @@ func (s *Scanner) value(i int) int {
 	for {
 		// A value or a key begins at i.
 		if i >= len(doc) {
-			return s.stop(i, "value expected, found the end")
+			return s.failAt(i, "value expected, found the end")
 		}
 		switch c := doc[i]; {
 		case c == '"':
 			start := i + 1
-			if i = s.stops.plain(doc, start); i == 0 {
+			if i = s.marks.plainEnd(doc, start); i == 0 {
 				if i = s.stringSlow(start); i < 0 {
 					return -1
 				}
@@ -30,14 +30,14 @@ func (s *Scanner) value(i int) int {
 			if key {
 				i = space(doc, i)
 				if i >= len(doc) || doc[i] != ':' {
-					return s.stop(i, "colon expected")
+					return s.failAt(i, "colon expected")
 				}
 				i = space(doc, i+1)
 				key = false
 				continue
 			}
 		case key:
-			return s.stop(i, "object key expected")
+			return s.failAt(i, "object key expected")
 		case c == '{' || c == '[':
 			if depth == room {
 				s.Limit(i, "nested deeper than 64 levels")
@@ -65,7 +65,7 @@ func (s *Scanner) value(i int) int {
 			}
 			i = space(doc, i)
 			if i >= len(doc) {
-				return s.stop(i, "unfinished container")
+				return s.failAt(i, "unfinished container")
 			}
 			c := doc[i]
 			i++
@@ -73,7 +73,7 @@ func (s *Scanner) value(i int) int {
 				break
 			}
 			if object := objects&1 != 0; object && c != '}' || !object && c != ']' {
-				return s.stop(i-1, "comma or end of container expected")
+				return s.failAt(i-1, "comma or end of container expected")
 			}
 			depth--
 			objects >>= 1
@@ -83,7 +83,7 @@ func (s *Scanner) value(i int) int {
 	}
 }
 
-func (s *Scanner) stop(i int, reason string) int {
+func (s *Scanner) failAt(i int, reason string) int {
 	s.Fail(i, reason)
 	return -1
 }
@@ -91,7 +91,7 @@ func (s *Scanner) stop(i int, reason string) int {
 // string validates the string whose opening quote is at i and returns the position after the closing one, or -1 with the error set.
 func (s *Scanner) string(i int) int {
 	s.escaped = false
-	if end := s.stops.plain(s.doc, i+1); end > 0 {
+	if end := s.marks.plainEnd(s.doc, i+1); end > 0 {
 		return end
 	}
 	return s.stringSlow(i + 1)
@@ -101,8 +101,8 @@ func (s *Scanner) string(i int) int {
 func (s *Scanner) stringSlow(i int) int {
 	doc := s.doc
 	for start := i; ; {
-		if i = s.stops.seek(doc, i); i >= len(doc) {
-			return s.stop(start-1, "unfinished string")
+		if i = s.marks.seek(doc, i); i >= len(doc) {
+			return s.failAt(start-1, "unfinished string")
 		}
 		switch doc[i] {
 		case '"':
@@ -111,11 +111,11 @@ func (s *Scanner) stringSlow(i int) int {
 			s.escaped = true
 			n := escapeLen(doc, i)
 			if n == 0 {
-				return s.stop(i, "invalid escape")
+				return s.failAt(i, "invalid escape")
 			}
 			i += n
 		default:
-			return s.stop(i, "control character in a string")
+			return s.failAt(i, "control character in a string")
 		}
 	}
 }
@@ -201,7 +201,7 @@ func (s *Scanner) scalar(i int) int {
 		return s.number(i)
 	}
 	if !strings.HasPrefix(s.doc[i:], word) {
-		return s.stop(i, "invalid literal")
+		return s.failAt(i, "invalid literal")
 	}
 	return i + len(word)
 }
@@ -214,13 +214,13 @@ func (s *Scanner) number(start int) int {
 	}
 	whole := digits(doc, i)
 	if whole == i || doc[i] == '0' && whole > i+1 {
-		return s.stop(start, "invalid value")
+		return s.failAt(start, "invalid value")
 	}
 	i = whole
 	if i < len(doc) && doc[i] == '.' {
 		end := digits(doc, i+1)
 		if end == i+1 {
-			return s.stop(start, "invalid number")
+			return s.failAt(start, "invalid number")
 		}
 		i = end
 	}
@@ -231,7 +231,7 @@ func (s *Scanner) number(start int) int {
 		}
 		end := digits(doc, i)
 		if end == i {
-			return s.stop(start, "invalid number")
+			return s.failAt(start, "invalid number")
 		}
 		i = end
 	}

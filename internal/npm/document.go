@@ -45,7 +45,6 @@ const (
 	flagDeprecated flags = 1 << iota
 	flagStable           // semver, and no prerelease
 	flagBad              // not to be served; only while scanning
-	flagScripts          // runs scripts at installation; only while scanning
 )
 
 // member is one member of the top-level object.

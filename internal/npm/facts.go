@@ -11,9 +11,9 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
-// facts gives each version that this scan has read itself its artifact.
-func (s *scan) facts() {
-	s.artifacts = make([]registry.Artifact, len(s.rows))
+// artifacts are those of the versions that were read, in their order.
+func (s *scan) artifacts() []registry.Artifact {
+	artifacts := make([]registry.Artifact, len(s.rawVersions))
 	digests := make([]registry.Digest, len(s.kinds))
 	sums := append(make([]byte, 0, len(s.sums)), s.sums...)
 	for i, kind := range s.kinds {
@@ -22,40 +22,33 @@ func (s *scan) facts() {
 		sums = sums[size:]
 	}
 	from := uint32(0)
-	for i := range s.rows {
-		to := s.rows[i].digests
-		s.artifacts[i] = registry.Artifact{File: s.rows[i].file, URL: s.rows[i].address, Digests: digests[from:to:to]}
+	for i := range s.rawVersions {
+		r := &s.rawVersions[i]
+		to := r.digests
+		artifacts[i] = registry.Artifact{File: r.file, URL: r.address, Digests: digests[from:to:to]}
 		if of := digests[from:to]; len(of) > 1 && !slices.IsSortedFunc(of, strongerFirst) {
 			slices.SortStableFunc(of, strongerFirst)
 		}
 		from = to
 	}
+	return artifacts
 }
 
-// finish makes the document of what one scan, or two of its halves, have found, and drops what cannot be served.
-func (s *scan) finish(parts ...*scan) {
-	d, versions, runs := s.doc, 0, 0
-	for _, p := range parts {
-		versions += len(p.rows)
-		runs += len(p.runs)
-	}
-	d.versions, d.entries, d.runs = make([]registry.Version, 0, versions), make([]entry, 0, versions), make([]listing.Span, 0, runs)
-	d.names.Grow(versions)
-	for _, p := range parts {
-		before := uint32(len(d.runs))
-		d.runs = append(d.runs, p.runs...)
-		for i := range p.rows {
-			r := &p.rows[i]
-			r.runs[0] += before
-			r.runs[1] += before
-			d.entries = append(d.entries, r.entry)
-			d.versions = append(d.versions, registry.Version{
-				Version: r.version, InstallScripts: r.scripts, License: r.license, Artifacts: p.artifacts[i : i+1 : i+1],
-			})
-			if first, again := d.names.AddHash(r.hash, d.version); again {
-				s.spoil(first)
-				s.spoil(len(d.versions) - 1)
-			}
+// finish makes the document of what was read, and drops the versions that cannot be served.
+func (s *scan) finish() {
+	d, artifacts := s.doc, s.artifacts()
+	d.versions, d.entries = make([]registry.Version, len(s.rawVersions)), make([]entry, len(s.rawVersions))
+	d.runs = append(make([]listing.Span, 0, len(s.runs)), s.runs...)
+	d.names.Grow(len(s.rawVersions))
+	for i := range s.rawVersions {
+		r := &s.rawVersions[i]
+		d.entries[i] = r.entry
+		d.versions[i] = registry.Version{
+			Version: r.version, InstallScripts: r.scripts, License: r.license, Artifacts: artifacts[i : i+1 : i+1],
+		}
+		if first, again := d.names.AddHash(r.hash, d.version); again {
+			s.spoil(first)
+			s.spoil(i)
 		}
 	}
 	s.join()

@@ -16,8 +16,6 @@ const (
 	fieldKeep
 	// fieldOnce are those that policy or identity depends on: given twice, the version is dropped.
 	fieldOnce = fieldName | fieldVersion | fieldDist | fieldScripts | fieldInstallScript | fieldGyp | fieldLicense
-	// fieldFresh are those that say something about their version and no other, and are read each time.
-	fieldFresh = fieldVersion | fieldDist
 )
 
 // fieldOf knows the abbreviated form: the members that npm's package-metadata document lists for its "abbreviated version object",

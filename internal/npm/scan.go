@@ -3,7 +3,6 @@ package npm
 import (
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/ecluse-gate/ecluse/internal/listing"
@@ -27,27 +26,20 @@ const (
 // safely: no "dist" with a "tarball", a name or version in it that disagrees, an impossible version, or a member that policy depends on
 // (the version's key, its publish time, "dist" and others) given twice, of which different readers would take different ones.
 func Scan(pkg registry.Package, body []byte) (registry.Document, error) {
-	return usual.scan(pkg, body)
-}
-
-func (how way) scan(pkg registry.Package, body []byte) (registry.Document, error) {
-	if doc := how.halves(pkg, body); doc != nil {
-		return doc, nil
-	}
-	s := how.newScan(pkg, body, listing.NewScanner(body))
+	s := newScan(pkg, body)
 	defer s.leave()
 	s.document()
 	if err := s.End(); err != nil {
 		return nil, refusal(pkg, err)
 	}
-	s.facts()
-	s.finish(&s)
+	s.finish()
 	return s.doc, nil
 }
 
-func (how way) newScan(pkg registry.Package, body []byte, scanner *listing.Scanner) scan {
+func newScan(pkg registry.Package, body []byte) scan {
+	scanner := listing.NewScanner(body)
 	return scan{
-		Scanner: scanner, scratch: takeScratch(), recall: recall{off: how.anew}, name: pkg.Name, prefix: base(pkg.Name) + "-",
+		Scanner: scanner, scratch: takeScratch(), name: pkg.Name, prefix: base(pkg.Name) + "-",
 		doc: &document{name: pkg.Name, body: body, text: scanner.Doc(), tagIndex: map[string]int{}},
 	}
 }
@@ -70,14 +62,7 @@ type scan struct {
 	doc    *document
 	named  bool
 	seen   [topHidden]bool // kinds of members of the document that may be there once
-	recall recall
-
-	half   *half        // the second one; nil if there is none
-	joined bool         // it has been adopted
-	stop   *atomic.Bool // set when nobody needs the second half any more; nil for any other scan
-
-	artifacts []registry.Artifact // of the rows
-	bad       int                 // versions that cannot be served
+	bad    int             // versions that cannot be served
 }
 
 // rawTime is a member of "time".
@@ -94,28 +79,17 @@ func (s *scan) document() {
 		s.Fail(s.Pos(), "not an object")
 		return
 	}
-	s.members()
-	if s.joined {
-		s.rest(&s.half.scan)
+	for {
+		key, ok := s.Member()
+		if !ok {
+			break
+		}
+		s.member(key)
 	}
 	if !s.named {
 		s.Fail(0, "no name")
 	}
 }
-
-// members reads the members of the document that are left.
-func (s *scan) members() {
-	for !s.joined && !s.stopped() {
-		key, ok := s.Member()
-		if !ok {
-			return
-		}
-		s.member(key)
-	}
-}
-
-// stopped reports whether nobody wants to know the rest any more.
-func (s *scan) stopped() bool { return s.stop != nil && s.stop.Load() }
 
 // member reads one member of the document, whose key was read.
 func (s *scan) member(key string) {
@@ -128,9 +102,7 @@ func (s *scan) member(key string) {
 		s.seen[m.kind] = true
 	}
 	s.top(m.kind)
-	if m.span = s.Since(start); s.joined {
-		m.span.End = s.half.end
-	}
+	m.span = s.Since(start)
 	if len(s.doc.top) == maxTop {
 		s.Limit(int(start), "too many members")
 		return
@@ -186,32 +158,18 @@ func (s *scan) top(kind topKind) {
 }
 
 func (s *scan) versions() {
-	size := len(s.doc.text)
-	if s.half != nil {
-		size /= 2
-	}
-	s.reserve(size)
-	for s.half == nil || s.Pos() != s.half.at {
-		if !s.nextVersion() {
+	s.reserve(len(s.doc.text))
+	for {
+		version, ok := s.Member()
+		if !ok {
 			return
 		}
+		if len(s.rawVersions) == maxVersions {
+			s.Limit(s.Pos(), "more than 100000 versions")
+			return
+		}
+		s.version(version)
 	}
-	s.facts()
-	s.adopt(s.half)
-}
-
-// nextVersion reads one member of "versions", if there is one more.
-func (s *scan) nextVersion() bool {
-	version, ok := s.Member()
-	if !ok {
-		return false
-	}
-	if len(s.rows) == maxVersions {
-		s.Limit(s.Pos(), "more than 100000 versions")
-		return false
-	}
-	s.version(version)
-	return true
 }
 
 // spoil withdraws version i.
@@ -225,8 +183,8 @@ func (s *scan) spoil(i int) {
 // version reads one version's object.
 func (s *scan) version(version string) {
 	start := s.Key().Start
-	s.rows = append(s.rows, row{version: version, hash: listing.Hash(version)})
-	r := &s.rows[len(s.rows)-1]
+	s.rawVersions = append(s.rawVersions, rawVersion{version: version, hash: listing.Hash(version)})
+	r := &s.rawVersions[len(s.rawVersions)-1]
 	r.value = uint32(s.Pos())
 	r.runs[0] = uint32(len(s.runs))
 	if s.Object() {
@@ -237,8 +195,6 @@ func (s *scan) version(version string) {
 	r.member = s.Since(start)
 	r.runs[1] = uint32(len(s.runs))
 	r.digests = uint32(len(s.kinds))
-	r.scripts = r.flags&flagScripts != 0
-	r.flags &^= flagScripts
 	r.file = s.file(version, r.address)
 	core := readCore(version)
 	if r.rank = core.rank(); core.known && !core.prerelease {
@@ -253,86 +209,66 @@ func (s *scan) version(version string) {
 }
 
 // fields reads the members of a version's object and notes the runs of those that the abbreviated form keeps.
-func (s *scan) fields(r *row) {
+func (s *scan) fields(r *rawVersion) {
 	var seen field
 	open := false // the member before is kept
-	s.recall.at = 0
 	for {
-		m := s.repeated()
-		if m == nil {
-			if m = s.field(r); m == nil {
-				return
-			}
+		key, ok := s.Member()
+		if !ok {
+			return
 		}
-		r.flags |= m.flags
-		if m.field&fieldLicense != 0 {
-			r.license = m.license
-		}
-		if seen&m.field&fieldOnce != 0 {
+		start, f := s.Key().Start, fieldOf(key)
+		s.value(r, f)
+		if seen&f&fieldOnce != 0 {
 			r.flags |= flagBad
 		}
-		seen |= m.field
-		keep := m.field&fieldKeep != 0
+		seen |= f
+		keep, span := f&fieldKeep != 0, s.Since(start)
 		switch {
 		case keep && open:
-			s.runs[len(s.runs)-1].End = m.span.End
+			s.runs[len(s.runs)-1].End = span.End
 		case keep:
-			s.runs = append(s.runs, m.span)
+			s.runs = append(s.runs, span)
 		}
 		open = keep
 	}
 }
 
-// field reads one member of a version, if there is one more.
-func (s *scan) field(r *row) *told {
-	key, ok := s.Member()
-	if !ok {
-		return nil
-	}
-	from := s.Key()
-	m := s.remember(from.Of(s.doc.text))
-	m.field = fieldOf(key)
-	m.flags, m.license = s.value(r, m.field)
-	m.span = s.Since(from.Start)
-	return m
-}
-
-// value consumes the value of one member of a version. But for [fieldFresh], it says the same of every version.
-func (s *scan) value(r *row, f field) (says flags, license string) {
+// value consumes the value of one member of a version and adds what it says.
+func (s *scan) value(r *rawVersion, f field) {
 	switch f &^ fieldKeep {
 	case fieldName:
 		if name, ok := s.Text(); !ok || name != s.name {
-			return flagBad, ""
+			r.flags |= flagBad
 		}
 	case fieldVersion:
 		if version, ok := s.Text(); !ok || version != r.version {
-			return flagBad, ""
+			r.flags |= flagBad
 		}
 	case fieldDist:
-		return s.dist(r), ""
+		s.dist(r)
 	case fieldScripts:
-		return s.scripts(), ""
+		s.scripts(r)
 	case fieldInstallScript, fieldGyp:
 		c := s.Peek()
 		if s.Skip(); c != 'f' && c != 'n' {
-			return flagScripts, ""
+			r.scripts = true
 		}
 	case fieldLicense:
-		return 0, s.license()
+		r.license = s.license()
 	case fieldDeprecated:
 		if v := s.Skip().Of(s.doc.text); v != "" && v != `""` && v != "false" && v != "null" {
-			return flagDeprecated, ""
+			r.flags |= flagDeprecated
 		}
 	default:
 		s.Skip()
 	}
-	return 0, ""
 }
 
-func (s *scan) dist(r *row) (says flags) {
+func (s *scan) dist(r *rawVersion) {
 	if !s.Object() {
 		s.Skip()
-		return 0
+		return
 	}
 	var seen [3]bool
 	var integrity, shasum string
@@ -358,30 +294,29 @@ func (s *scan) dist(r *row) (says flags) {
 			continue
 		}
 		if seen[which] {
-			says = flagBad
+			r.flags |= flagBad
 		}
 		seen[which] = true
 	}
 	s.digests(integrity, shasum)
-	return says
 }
 
 // scripts looks for the scripts that run at installation.
-func (s *scan) scripts() (says flags) {
+func (s *scan) scripts(r *rawVersion) {
 	if !s.Object() {
 		s.Skip()
-		return 0
+		return
 	}
 	for {
 		key, ok := s.Member()
 		if !ok {
-			return says
+			return
 		}
 		span := s.Skip()
 		switch key {
 		case "preinstall", "install", "postinstall":
 			if span.Len() > len(`""`) && s.doc.text[span.Start] == '"' {
-				says = flagScripts
+				r.scripts = true
 			}
 		}
 	}

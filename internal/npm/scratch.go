@@ -7,29 +7,28 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/listing"
 )
 
-// scratch is what a scan needs for as long as it lasts. It is used again by a later one: memory that is new must be cleared first, which takes
-// longer than reading what is written into it. What outlives the scan is copied, into arrays of the right size.
+// scratch is the working memory of one scan. Later scans reuse it, because clearing new memory
+// takes longer than filling it. What outlives the scan is copied into slices of the right size.
 type scratch struct {
-	rows  []row
-	runs  []listing.Span // of the members that the abbreviated form keeps
-	kinds []uint8        // of the digests of all versions, one after the other: places in algorithms
-	sums  []byte         // these digests
-	times []rawTime
-	known []told
+	rawVersions []rawVersion
+	runs        []listing.Span // of the members that the abbreviated form keeps
+	kinds       []uint8        // of the digests of all versions, one after the other: places in algorithms
+	sums        []byte         // these digests
+	times       []rawTime
 }
 
-// row is a version as it was read.
-type row struct {
+// rawVersion is a version as it was read.
+type rawVersion struct {
 	entry
 	version, license string
 	address, file    string // of its artifact
 	digests          uint32 // where its share of the digests ends
-	scripts          bool
+	scripts          bool   // it runs scripts at installation
 	hash             uint64 // of its key
 }
 
 // maxScratch bounds in versions what is kept for later scans.
-const maxScratch = 16_384
+const maxScratch = 32_768
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
@@ -42,18 +41,17 @@ func takeScratch() *scratch {
 // reserve makes room for the versions that so many bytes are likely to hold.
 func (s *scratch) reserve(size int) {
 	n := size/1400 + 16
-	s.rows, s.runs = slices.Grow(s.rows, n), slices.Grow(s.runs, 4*n)
+	s.rawVersions, s.runs = slices.Grow(s.rawVersions, n), slices.Grow(s.runs, 4*n)
 	s.kinds, s.sums = slices.Grow(s.kinds, 2*n), slices.Grow(s.sums, 84*n) // a sha512 and a sha1 each
 }
 
 // leave gives the scratch to a later scan. It keeps nothing of this one's document.
 func (s *scratch) leave() {
-	if cap(s.rows) > maxScratch || cap(s.times) > 2*maxScratch || cap(s.runs) > 16*maxScratch || cap(s.kinds) > 4*maxScratch {
+	if cap(s.rawVersions) > maxScratch || cap(s.times) > 2*maxScratch || cap(s.runs) > 16*maxScratch || cap(s.kinds) > 4*maxScratch {
 		return
 	}
-	clear(s.rows)
+	clear(s.rawVersions)
 	clear(s.times)
-	clear(s.known)
-	*s = scratch{s.rows[:0], s.runs[:0], s.kinds[:0], s.sums[:0], s.times[:0], s.known[:0]}
+	*s = scratch{s.rawVersions[:0], s.runs[:0], s.kinds[:0], s.sums[:0], s.times[:0]}
 	scratches.Put(s)
 }

@@ -3,16 +3,16 @@ package npm
 import (
 	"fmt"
 	"reflect"
-	"strings"
+	"slices"
 	"testing"
 
 	"github.com/ecluse-gate/ecluse/internal/fake/packument"
 	"github.com/ecluse-gate/ecluse/internal/listing"
 )
 
-// alike is a document whose versions repeat each other, with all that can go wrong about that: a member that is there twice, has moved, is gone, has
-// grown, ends otherwise, or says something of its version.
-const alike = `{"name":"p","versions":{
+// edges is a document of versions that hardly differ, with what a scan must get right about each: a
+// member that is there twice, is gone, means something else, or disagrees with its version.
+const edges = `{"name":"p","versions":{
 "1.0.0":{"name":"p","version":"1.0.0","license":"MIT","scripts":{"install":"x"},"n":1,"deprecated":"old","dist":{"tarball":"http://r.test/p-1.0.0.tgz"},"engines":{"node":">=1"}},
 "1.0.1":{"name":"p","version":"1.0.1","license":"MIT","scripts":{"install":"x"},"n":1,"deprecated":"old","dist":{"tarball":"http://r.test/p-1.0.1.tgz"},"engines":{"node":">=1"}},
 "1.0.2":{"name":"p","version":"1.0.2","license":"MIT","license":"MIT","n":12,"dist":{"tarball":"http://r.test/p-1.0.2.tgz"},"engines":{"node":">=1"},"deprecated":false},
@@ -24,85 +24,33 @@ const alike = `{"name":"p","versions":{
 "1.0.8":{"license":{"type":"X\u0059"},"hasInstallScript":false,"dist":{"tarball":"http://r.test/p-1.0.5.tgz"},"gypfile":1},
 "1.0.9":{"license":{"type":"X\u0059"},"hasInstallScript":false,"dist":{"tarball":"http://r.test/p-1.0.5.tgz"},"gypfile":0}}}`
 
-// What the versions before said changes nothing about what a version says.
-func TestRecallChangesNothing(t *testing.T) {
-	sameScan(t, []byte(alike), whole())
-	for at := range len(alike) {
-		sameScan(t, []byte(alike), from(at))
-		sameScan(t, []byte(alike[:at]+`"`+alike[at+1:]), whole())
-		sameScan(t, []byte(alike[:at]+alike[at+1:]), whole())
-	}
-	sameScan(t, packument.Generate("p", 1200, 1, packument.Alike()), usual)
-	doc := scanned(t, "p", alike)
+// Issue "the npm gate", version facts: they come from the version's own members, never from those
+// of the version before.
+func TestFactsOfSimilarVersions(t *testing.T) {
+	doc := scanned(t, "p", edges)
 	var got []string
 	for i, v := range doc.Versions() {
-		got = append(got, fmt.Sprintf("%s %s %v %v", v.Version, v.License, v.InstallScripts, doc.(*document).entries[i].flags&flagDeprecated != 0))
+		deprecated := doc.(*document).entries[i].flags&flagDeprecated != 0
+		got = append(got, fmt.Sprintf("%s %s %v %v", v.Version, v.License, v.InstallScripts, deprecated))
 	}
 	want := []string{"1.0.0 MIT true true", "1.0.1 MIT true true", "1.0.7 XY true false", "1.0.8 XY true false", "1.0.9 XY true false"}
-	if !reflect.DeepEqual(got, want) || doc.Dropped() != 5 {
+	if !slices.Equal(got, want) || doc.Dropped() != 5 {
 		t.Errorf("%q and %d dropped", got, doc.Dropped())
-	}
-}
-
-// More members than are remembered, in an order that changes, are read like any others.
-func TestRecallOfManyMembers(t *testing.T) {
-	var versions []string
-	for v := range 40 {
-		members := []string{fmt.Sprintf(`"dist":{"tarball":"http://r.test/p-1.0.%d.tgz"}`, v)}
-		for i := range 3 * maxKnown {
-			members = append(members, fmt.Sprintf(`"m%d":{"x":%d}`, (i*(v%5+1)+v)%(3*maxKnown), i/(v%3+1)))
-		}
-		versions = append(versions, fmt.Sprintf(`"1.0.%d":{%s}`, v, strings.Join(members, ",")))
-	}
-	sameScan(t, []byte(`{"name":"p","versions":{`+strings.Join(versions, ",")+`}}`), whole())
-}
-
-// A member that is the same as before is not read again: versions that are alike are mostly compared.
-func TestRecallIsUsed(t *testing.T) {
-	s := usual.newScan(pkg("p"), []byte(alike), listing.NewScanner([]byte(alike)))
-	defer s.leave()
-	s.Object()
-	for key := ""; key != "versions"; {
-		key, _ = s.Member()
-		if key != "versions" {
-			s.Skip()
-		}
-	}
-	s.Object()
-	s.nextVersion()
-	s.Member()
-	s.rows = append(s.rows, row{version: "1.0.1"})
-	s.Object()
-	s.recall.at = 0
-	repeated := 0
-	for {
-		m := s.repeated()
-		if m == nil {
-			if m = s.field(&s.rows[1]); m == nil {
-				break
-			}
-			continue
-		}
-		repeated++
-	}
-	if repeated != 6 { // all but version and dist
-		t.Errorf("%d of 8 members were compared", repeated)
 	}
 }
 
 // A scan that follows another one in the same memory finds nothing of it, and leaves the other document alone.
 func TestScratchIsUsedAgain(t *testing.T) {
 	fresh := func(body string) *document {
-		s := usual.newScan(pkg("p"), []byte(body), listing.NewScanner([]byte(body)))
+		s := newScan(pkg("p"), []byte(body))
 		s.scratch = new(scratch)
 		s.document()
-		s.facts()
-		s.finish(&s)
+		s.finish()
 		s.doc.names = listing.Names{}
 		return s.doc
 	}
 	bodies := []string{
-		alike, `{"name":"p"}`, `{"name":"p","versions":{"1.0.0":{"dist":{"tarball":"t"}}}}`, small, string(packument.Generate("p", 50, 1)), string(packument.Generate("p", 3, 2)),
+		edges, `{"name":"p"}`, `{"name":"p","versions":{"1.0.0":{"dist":{"tarball":"t"}}}}`, string(packument.Generate("p", 50, 1)), string(packument.Generate("p", 3, 2)),
 	}
 	var want, got []*document
 	for _, body := range bodies {
@@ -120,27 +68,22 @@ func TestScratchIsUsedAgain(t *testing.T) {
 
 // What is kept for later scans holds nothing of a document that it has read, and is not without bound.
 func TestScratchKeepsNoDocument(t *testing.T) {
-	s := usual.newScan(pkg("p"), []byte(alike), listing.NewScanner([]byte(alike)))
+	s := newScan(pkg("p"), []byte(edges))
 	s.document()
 	kept := *s.scratch
-	if len(kept.rows) == 0 || len(kept.known) == 0 || len(kept.runs) == 0 {
+	if len(kept.rawVersions) == 0 || len(kept.runs) == 0 {
 		t.Fatalf("nothing was read: %+v", kept)
 	}
 	s.leave()
-	for _, r := range kept.rows {
-		if r != (row{}) {
+	for _, r := range kept.rawVersions {
+		if r != (rawVersion{}) {
 			t.Fatalf("%+v", r)
 		}
 	}
-	for _, m := range kept.known {
-		if m != (told{}) {
-			t.Fatalf("%+v", m)
-		}
-	}
-	huge := &scratch{rows: make([]row, 1, maxScratch+1)}
-	huge.rows[0].version = "1"
+	huge := &scratch{rawVersions: make([]rawVersion, 1, maxScratch+1)}
+	huge.rawVersions[0].version = "1"
 	huge.leave()
-	if huge.rows[0].version != "1" {
+	if huge.rawVersions[0].version != "1" {
 		t.Error("a huge one is kept")
 	}
 }

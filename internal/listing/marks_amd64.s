@@ -7,7 +7,7 @@ DATA bytes<>+8(SB)/8, $0x5c5c5c5c5c5c5c5c // backslashes
 DATA bytes<>+16(SB)/8, $0x1f1f1f1f1f1f1f1f // the last control character
 GLOBL bytes<>(SB), RODATA|NOPTR, $24
 
-// func markVectors(marks, doc *byte, blocks int) (beyond bool)
+// func markVectors(marks, doc *byte, blocks int) (nonASCII bool)
 TEXT ·markVectors(SB), NOSPLIT, $0-25
 	MOVQ marks+0(FP), DI
 	MOVQ doc+8(FP), SI
@@ -47,5 +47,5 @@ next:
 	VPMOVMSKB Y12, AX
 	VZEROUPPER
 	TESTL AX, AX
-	SETNE beyond+24(FP)
+	SETNE nonASCII+24(FP)
 	RET

@@ -8,35 +8,35 @@ import (
 	"unicode/utf8"
 )
 
-// naive is mark, a byte at a time.
-func naive(doc string) (marks []byte, beyond bool) {
+// naive is mark in its plainest form, one byte at a time.
+func naive(doc string) (marks []byte, nonASCII bool) {
 	marks = make([]byte, len(doc)/8)
 	for i := range len(marks) * 8 {
 		if c := doc[i]; c == '"' || c == '\\' || c < ' ' {
 			marks[i/8] |= 1 << (i % 8)
 		}
-		beyond = beyond || doc[i] >= utf8.RuneSelf
+		nonASCII = nonASCII || doc[i] >= utf8.RuneSelf
 	}
-	return marks, beyond
+	return marks, nonASCII
 }
 
 func checkMarks(t *testing.T, doc string) {
 	t.Helper()
 	doc = doc[:len(doc)/block*block]
-	want, wantBeyond := naive(doc)
-	for name, way := range map[string]func([]byte, string) bool{
-		"this machine's": mark, "words": func(marks []byte, doc string) bool { return markWords(marks, []byte(doc)) },
+	want, wantNonASCII := naive(doc)
+	for name, impl := range map[string]func([]byte, string) bool{
+		"best for this processor": mark, "portable": func(marks []byte, doc string) bool { return markWords(marks, []byte(doc)) },
 	} {
 		got := make([]byte, len(want)+8)
 		got[len(want)] = 0xa5
-		beyond := way(got[:len(want)], doc)
-		if string(got[:len(want)]) != string(want) || beyond != wantBeyond || got[len(want)] != 0xa5 {
-			t.Fatalf("%s: %x, beyond ASCII %v; want %x, %v\n%q", name, got, beyond, want, wantBeyond, doc)
+		nonASCII := impl(got[:len(want)], doc)
+		if string(got[:len(want)]) != string(want) || nonASCII != wantNonASCII || got[len(want)] != 0xa5 {
+			t.Fatalf("%s: %x, non-ASCII %v; want %x, %v\n%q", name, got, nonASCII, want, wantNonASCII, doc)
 		}
 	}
 }
 
-// Every byte value is told rightly at every place of a block, whatever stands around it.
+// Every byte value is recognised at every place of a block, whatever its neighbours.
 func TestMarksOfEveryByte(t *testing.T) {
 	for _, around := range []string{"a", `"`, "\x80", "\x1f"} {
 		doc := []byte(strings.Repeat(around, 3*block))
@@ -58,7 +58,7 @@ func TestMarksOfManySizes(t *testing.T) {
 			doc[i] = byte(random.Uint32())
 		}
 		checkMarks(t, string(doc))
-		checkMarks(t, strings.Repeat("plain text ", blocks*6)) // in ASCII, without a stop
+		checkMarks(t, strings.Repeat("plain text ", blocks*6)) // in ASCII, without a mark
 	}
 }
 
@@ -78,7 +78,7 @@ func around(yield func(int) bool) {
 	}
 }
 
-// What matters in a string is found wherever the scanner's window ends.
+// The end of a string, escapes and control characters are found wherever the window ends.
 func TestStringsAcrossWindows(t *testing.T) {
 	for n := range around {
 		pad := strings.Repeat("x", n)
@@ -93,7 +93,7 @@ func TestStringsAcrossWindows(t *testing.T) {
 	}
 }
 
-// A broken character is found, and said where, wherever the window ends; one that is whole passes.
+// Invalid UTF-8 is found and located wherever the window ends; a valid character passes.
 func TestUTF8AcrossWindows(t *testing.T) {
 	for n := range around {
 		pad := strings.Repeat("x", n)
@@ -131,11 +131,11 @@ func TestManyWindowsOfEscapes(t *testing.T) {
 func BenchmarkMarks(b *testing.B) {
 	doc := strings.Repeat(`{"name":"value of it","version":"1.2.3"}`, window/40+1)[:window]
 	marks := make([]byte, window/8)
-	for name, way := range map[string]func(){"machine": func() { mark(marks, doc) }, "words": func() { markWords(marks, []byte(doc)) }} {
+	for name, impl := range map[string]func(){"best": func() { mark(marks, doc) }, "portable": func() { markWords(marks, []byte(doc)) }} {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(window)
 			for b.Loop() {
-				way()
+				impl()
 			}
 		})
 	}
