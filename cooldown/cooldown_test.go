@@ -184,7 +184,7 @@ func TestCancelledProbeDoublesNothing(t *testing.T) {
 	d.pass(5 * time.Second)
 	for range 5 {
 		d.permit(true).Release(d.now)
-		if state := d.look(); state.Ceiling != cooldown.Fallback || state.Phase != cooldown.PhaseCooling {
+		if state := d.look(); state.Ceiling != cooldown.Fallback || state.Phase != cooldown.PhaseDue {
 			t.Fatalf("%+v", state)
 		}
 	}
@@ -284,7 +284,7 @@ func TestReading(t *testing.T) {
 		t.Fatalf("%+v, want %+v", got, cooling)
 	}
 	d.pass(time.Hour)
-	cooling.Remaining = 0
+	cooling.Remaining, cooling.Phase = 0, cooldown.PhaseDue // R94 R102
 	for range 10 {
 		if got := d.table.Snapshot(d.now); len(got) != 1 || got[0] != cooling {
 			t.Fatalf("%+v, want %+v", got, cooling)

@@ -15,7 +15,14 @@ type state struct {
 	leaseUntil time.Time // when the lease, or the knowledge of a probe elsewhere, runs out
 	elsewhere  bool      // another process probes
 	generation uint64    // of the shared state that this one has seen; 0 without a store
-	counts     *counts
+	// valid is closed when the permits given out in this state are withdrawn; nil while none can be held.
+	valid  chan struct{}
+	counts *counts
+}
+
+// opened is the state of an authority that nothing is known of, or that has recovered.
+func opened(generation uint64, c *counts) state {
+	return state{generation: generation, valid: make(chan struct{}), counts: c}
 }
 
 // probing reports whether somebody holds the probe slot. A lease that has run out is nobody's.
@@ -43,20 +50,20 @@ func (s *state) refusal(now time.Time, a Authority) *Refusal {
 
 // settled takes the probe slot away from its holder.
 func (s state) settled() state {
-	s.lease, s.leaseUntil, s.elsewhere = 0, time.Time{}, false
+	s.lease, s.leaseUntil, s.elsewhere, s.valid = 0, time.Time{}, false, nil
 	return s
 }
 
 // leased gives the free probe slot to a new holder.
 func (s state) leased(lease uint64, until time.Time) state {
 	s = s.settled()
-	s.lease, s.leaseUntil = lease, until
+	s.lease, s.leaseUntil, s.valid = lease, until, make(chan struct{})
 	return s
 }
 
 // recovered opens the authority.
 func (s state) recovered() state {
-	return state{generation: s.generation, counts: s.counts}
+	return opened(s.generation, s.counts)
 }
 
 // answer is a throttling response, as far as the state needs it.
@@ -84,12 +91,12 @@ func (s state) throttled(now time.Time, a answer, draw func(ceiling time.Duratio
 	deadline := now.Add(delay)
 	switch {
 	case !s.cooling:
-		s.cooling, s.deadline = true, deadline
+		s.cooling, s.deadline, s.valid = true, deadline, nil
 	case own: // an answer to an older request may have asked for more while the probe ran
 		s = s.settled()
 		s.deadline = later(s.deadline, deadline)
 	case deadline.After(s.deadline):
-		s.deadline, t.Kind = deadline, TransitionExtended
+		s.deadline, s.valid, t.Kind = deadline, nil, TransitionExtended
 	default:
 		return s, Transition{}
 	}

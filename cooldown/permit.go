@@ -58,6 +58,52 @@ func (p Permit) Release(now time.Time) {
 	p.table.release(now, p)
 }
 
+// Recheck judges the permit again at the moment of the act: just before the request is written, which may be long after
+// Ask (a connection had to be made, or waited for). While the permit still holds it is returned as it is, at the price
+// of one atomic load. Otherwise it is given back, and the answer is what Ask says now: a refusal, or another permit,
+// which may be the probe's. A probe permit no longer holds when its lease has gone to another, or when an answer to an
+// older request has moved the deadline away.
+func (p Permit) Recheck(now time.Time) (Permit, *Refusal) {
+	if p.table == nil || p.holds(now) {
+		return p, nil
+	}
+	p.Release(now)
+	return p.table.Ask(now, p.authority)
+}
+
+func (p Permit) holds(now time.Time) bool {
+	s := p.table.view.Load().get(p.authority)
+	switch {
+	case s == nil:
+		return p.lease == 0
+	case p.lease == 0:
+		return !s.cooling
+	}
+	return s.lease == p.lease && !now.Before(s.deadline)
+}
+
+// Withdrawn is closed when the permit no longer holds, so that a request that waits to be written can stop waiting. It
+// is a signal, not a verdict: whoever hears it calls Recheck. The zero Permit is never withdrawn.
+func (p Permit) Withdrawn() <-chan struct{} {
+	if p.table == nil {
+		return nil
+	}
+	s := p.table.view.Load().get(p.authority)
+	switch {
+	case s == nil && p.lease == 0: // it gave way in a full table
+		return nil
+	case s == nil, s.valid == nil, s.lease != p.lease:
+		return closed
+	}
+	return s.valid
+}
+
+var closed = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
 // MisuseKind says which rule about permits was broken.
 type MisuseKind uint8
 

@@ -44,7 +44,7 @@ func TestLostProbe(t *testing.T) {
 	d.pass(30*time.Second - 1)
 	d.refused(time.Second, true)
 	d.pass(1)
-	if state := d.look(); state.Phase != cooldown.PhaseCooling || state.Remaining != 0 { // R94
+	if state := d.look(); state.Phase != cooldown.PhaseDue || state.Remaining != 0 { // R94 R102
 		t.Fatalf("%+v", state)
 	}
 	next := d.permit(true)

@@ -24,7 +24,7 @@ func (t *Table) admit(now time.Time, a Authority, known Shared) (*state, Transit
 	all := t.view.Load()
 	s := all.get(a)
 	if s == nil {
-		s = &state{counts: new(counts)}
+		s = new(opened(0, new(counts)))
 		for all.size >= t.limit {
 			victim, ok := leastMissed(now, all)
 			if !ok {
@@ -72,19 +72,23 @@ type Phase uint8
 const (
 	// PhaseOpen: ordinary traffic.
 	PhaseOpen Phase = iota
-	// PhaseCooling: the deadline is ahead; or it has passed, and nobody has come yet to probe.
+	// PhaseCooling: the deadline is ahead.
 	PhaseCooling
 	// PhaseProbing: one request is finding out.
 	PhaseProbing
+	// PhaseDue: the deadline has passed, and nobody has come yet to probe.
+	PhaseDue
 )
 
-// String is "open", "cooling" or "probing".
+// String is "open", "cooling", "probing" or "due".
 func (p Phase) String() string {
 	switch p {
 	case PhaseCooling:
 		return "cooling"
 	case PhaseProbing:
 		return "probing"
+	case PhaseDue:
+		return "due"
 	case PhaseOpen:
 	}
 	return "open"
@@ -111,8 +115,11 @@ func (s *state) report(now time.Time, a Authority) State {
 		return r
 	}
 	r.Phase, r.Remaining, r.Ceiling = PhaseCooling, s.remaining(now), s.ceiling
-	if s.probing(now) {
+	switch {
+	case s.probing(now):
 		r.Phase = PhaseProbing
+	case r.Remaining == 0:
+		r.Phase = PhaseDue
 	}
 	return r
 }

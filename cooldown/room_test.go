@@ -58,7 +58,7 @@ func TestFullOfCooling(t *testing.T) {
 		t.Errorf("%+v", state)
 	}
 	for n := 1; n < 3; n++ {
-		if state := table.Look(now, host(n)); state.Phase != cooldown.PhaseCooling {
+		if state := table.Look(now, host(n)); state.Phase != cooldown.PhaseDue {
 			t.Errorf("%d: %+v", n, state)
 		}
 	}

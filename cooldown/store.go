@@ -92,10 +92,10 @@ func (s state) merged(now time.Time, sh Shared) (state, Transition) {
 	switch {
 	case !s.cooling:
 		t.Kind = TransitionEntered
-		s.cooling, s.ceiling, s.deadline = true, Fallback, deadline
+		s.cooling, s.ceiling, s.deadline, s.valid = true, Fallback, deadline, nil
 	case deadline.After(s.deadline):
 		t.Kind = TransitionExtended
-		s.deadline = deadline
+		s.deadline, s.valid = deadline, nil
 	}
 	s.ceiling = min(max(s.ceiling, sh.Ceiling), MaxDelay)
 	if sh.Probing > 0 && s.lease == 0 {

@@ -159,11 +159,14 @@ func (t *Table) change(a Authority, f func(state) (state, Transition)) Transitio
 	old := t.view.Load()
 	s := old.get(a)
 	if s == nil { // it had to give way in a full table, but what is known now must be kept
-		s = &state{counts: new(counts)}
+		s = new(opened(0, new(counts)))
 	}
 	next, transition := f(*s)
 	if next != *s {
 		t.view.Store(old.with(a, &next))
+	}
+	if s.valid != nil && next.valid != s.valid {
+		close(s.valid)
 	}
 	if transition.Kind != TransitionNone {
 		transition.Authority = a

@@ -134,7 +134,7 @@ func TestProbeEndsWithoutAnswer(t *testing.T) {
 					}
 					probeOnce(t, g, ctx)
 					cancel()
-					if state := g.table.Snapshot(time.Now())[0]; state.Phase != cooldown.PhaseCooling || state.Remaining != 0 || state.Ceiling != cooldown.Fallback {
+					if state := g.table.Snapshot(time.Now())[0]; state.Phase != cooldown.PhaseDue || state.Remaining != 0 || state.Ceiling != cooldown.Fallback {
 						t.Fatalf("%+v", state)
 					}
 				}
@@ -190,7 +190,7 @@ func TestGoneBeforeItBegan(t *testing.T) {
 		if _, err := g.transport.RoundTrip(request(t, ctx, http.MethodGet, registry, nil)); !errors.Is(err, context.Canceled) {
 			t.Fatalf("%v", err)
 		}
-		if g.count() != 1 || g.outcomes() != "throttled" || g.phase() != cooldown.PhaseCooling {
+		if g.count() != 1 || g.outcomes() != "throttled" || g.phase() != cooldown.PhaseDue {
 			t.Errorf("%d sent, attempts %s", g.count(), g.outcomes())
 		}
 		g.get(registry, 200)

@@ -8,8 +8,16 @@
 //		// nothing was sent; ask again in refusal.Wait
 //	}
 //
-// The transport never retries, never waits, never follows a redirect, and hands every response on as it came, body unread. The client's
-// own redirects pass through it again, each judged by the authority that it dials.
+// The transport never waits, never follows a redirect, never repeats a write, and hands every response on as it came,
+// body unread. The client's own redirects pass through it again, each judged by the authority that it dials.
+//
+// # What Base must allow
+//
+// A request is judged when it is written, not only when it is asked for. That works with every Base that is an
+// *http.Transport or passes requests on to one with their context, as instrumenting wrappers do: the package listens to
+// [httptrace] and stops a request that may no longer be sent, over HTTP/1 and HTTP/2. A Base that sends a second request
+// by itself after it has been answered is found out, and gets [ErrHiddenAnswer] instead of a connection. Of a Base that
+// is not built on net/http nothing of this can be seen: it must write each request at once, and once.
 package cooldownhttp
 
 import (
@@ -19,6 +27,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/ecluse-gate/ecluse/cooldown"
@@ -28,18 +37,21 @@ import (
 // Transport is a RoundTripper that asks a Table before each request and reports to it what came back. It is safe for concurrent use, as
 // are the functions it is given. The fields must not change after the first request.
 type Transport struct {
-	// Base sends the requests. Nil means http.DefaultTransport. It must not retry throttled requests by itself.
+	// Base sends the requests. Nil means http.DefaultTransport. See the package's documentation for what it must allow.
 	Base http.RoundTripper
 	// Table holds the state. It is required, and shared by everything that talks to the same authorities.
 	Table *cooldown.Table
 	// OnTransition is called for each change that a response made, before the response is handed on, with the request's context.
 	// It is the place for log lines. Nil tells nobody. Changes learned from other processes go to cooldown.Options.OnShared.
 	OnTransition func(context.Context, cooldown.Transition)
-	// OnAttempt is called once for each request that was handed to Base, when its status or its failure is known, with the request's
-	// context. It is the place for counters. Refusals are not attempts. Nil tells nobody.
+	// OnAttempt is called once for each request that was really sent, counted from dialling, when its status or its failure
+	// is known, with the request's context. It is the place for counters. Refusals are not attempts, also when they come
+	// after a connection was made. Nil tells nobody.
 	OnAttempt func(context.Context, Attempt)
 	// Now is the clock, for tests. Nil means time.Now.
 	Now func() time.Time
+
+	connections sync.Map // net.Conn to the *exchange that has it
 }
 
 // Attempt is one request that was really sent, counted from dialling.
@@ -54,6 +66,12 @@ type Attempt struct {
 	Throttled bool
 	// Probe reports that this was the probe after a cooldown.
 	Probe bool
+	// Began is when the request was handed to Base, and Ended when its status or its failure was known.
+	Began, Ended time.Time
+	// RetryAfter is what the response's field says, as of Ended; read for the statuses that may throttle.
+	RetryAfter retryafter.Report
+	// Transition is what the response changed.
+	Transition cooldown.Transition
 
 	gone error // why the request's context had ended when there was no response
 }
@@ -63,11 +81,20 @@ var ErrAborted = errors.New("the transport was aborted")
 
 var errNoResponse = errors.New("cooldownhttp: Base returned neither a response nor an error")
 
+// ErrHiddenAnswer is returned when Base, or something below it, sends a request again after an answer that it keeps to
+// itself: the answer may have started a cooldown that nobody knows of. Put layers that retry outside of this transport.
+var ErrHiddenAnswer = errors.New("cooldownhttp: Base repeats requests by itself after an answer; put the retrying layer outside")
+
 // ErrNoTable is returned for a Transport without a Table.
 var ErrNoTable = errors.New("cooldownhttp: Transport.Table is nil")
 
-// RoundTrip implements http.RoundTripper. A refusal is returned as a *cooldown.Refusal, before any connection is used; the client wraps
-// it, and cooldown.AsRefusal finds it again. Errors of Base are returned as they are.
+// RoundTrip implements http.RoundTripper. A refusal is returned as a *cooldown.Refusal; the client wraps it, and
+// cooldown.AsRefusal finds it again. Errors of Base are returned as they are.
+//
+// The table is asked twice: before any connection is made or waited for, and again when the request is about to be
+// written. A permit that no longer holds by then is a refusal, and nothing is written. Base never writes a request
+// again by itself; a read that met a connection which had died while idle is repeated once, on a fresh connection, after
+// asking again and only while the authority is open.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	permit, err := t.ask(r)
 	if err != nil {
@@ -76,7 +103,49 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	return t.send(r, permit)
+	first := newExchange(t, r, permit)
+	response, err := first.roundTrip()
+	if err == nil || !first.diedIdle(err) {
+		return response, err
+	}
+	again, ok := repeatable(r)
+	if !ok {
+		return nil, err
+	}
+	permit, refusal := t.Table.Ask(t.now(), permit.Authority())
+	if refusal != nil {
+		return nil, refusal
+	}
+	if permit.Probe() { // a probe is one request on the wire; the next caller's will be it
+		permit.Release(t.now())
+		return nil, err
+	}
+	second := newExchange(t, again, permit)
+	second.fresh = true
+	return second.roundTrip()
+}
+
+// repeatable is a request that may be written a second time without changing anything: a read, whose body, if it has
+// one, can be had again.
+func repeatable(r *http.Request) (*http.Request, bool) {
+	switch r.Method {
+	case "", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
+	default:
+		return nil, false
+	}
+	if r.Body == nil || r.Body == http.NoBody {
+		return r, true
+	}
+	if r.GetBody == nil {
+		return nil, false
+	}
+	body, err := r.GetBody()
+	if err != nil {
+		return nil, false
+	}
+	again := r.Clone(r.Context())
+	again.Body = body
+	return again, true
 }
 
 // ask decides whether the request is sent at all.
@@ -98,42 +167,6 @@ func (t *Transport) ask(r *http.Request) (cooldown.Permit, error) {
 		return cooldown.Permit{}, refusal
 	}
 	return permit, nil
-}
-
-// send sends the request and settles the permit on every way out: a response, an error, a panic of Base.
-func (t *Transport) send(r *http.Request, permit cooldown.Permit) (*http.Response, error) {
-	attempt := Attempt{Authority: permit.Authority(), Method: r.Method, Err: ErrAborted, Probe: permit.Probe()}
-	defer func() {
-		if attempt.Err != nil {
-			permit.Release(t.now())
-			attempt.gone = r.Context().Err()
-			t.count(r, attempt)
-		}
-	}()
-	response, err := t.base().RoundTrip(r)
-	switch {
-	case err != nil:
-		attempt.Err = err
-		return response, err
-	case response == nil:
-		attempt.Err = errNoResponse
-		return nil, errNoResponse
-	}
-	attempt.Err, attempt.Status = nil, response.StatusCode
-	transition := cooldown.Transition{}
-	if attempt.Probe || mayThrottle(response.StatusCode) {
-		now := t.now()
-		header := retryAfter(response, now)
-		transition = permit.Finish(now, response.StatusCode, header)
-		attempt.Throttled = cooldown.Throttles(response.StatusCode, header)
-	} else {
-		permit.Finish(time.Time{}, response.StatusCode, retryafter.Report{}) // changes nothing, so the clock need not be read
-	}
-	t.count(r, attempt)
-	if transition.Kind != cooldown.TransitionNone && t.OnTransition != nil {
-		t.OnTransition(r.Context(), transition)
-	}
-	return response, nil
 }
 
 // mayThrottle reports whether it takes a look at Retry-After to know what the response means.

@@ -137,7 +137,7 @@ func (m *Metrics) WatchCooldown(read func() []AuthorityState) {
 type cooldownCollector struct{ read func() []AuthorityState }
 
 func (cooldownCollector) descs() (state, remaining *prometheus.Desc) {
-	return prometheus.NewDesc("ecluse_cooldown_state", "0 open, 1 cooling, 2 probing.", []string{"host"}, nil),
+	return prometheus.NewDesc("ecluse_cooldown_state", "0 open, 1 cooling, 2 probing, 3 due.", []string{"host"}, nil),
 		prometheus.NewDesc("ecluse_cooldown_remaining_seconds", "Seconds until a probe is allowed.", []string{"host"}, nil)
 }
 

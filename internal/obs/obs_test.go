@@ -69,7 +69,7 @@ func TestCooldownGauges(t *testing.T) {
 # HELP ecluse_cooldown_remaining_seconds Seconds until a probe is allowed.
 # TYPE ecluse_cooldown_remaining_seconds gauge
 ecluse_cooldown_remaining_seconds{host="registry.test:443"} 90
-# HELP ecluse_cooldown_state 0 open, 1 cooling, 2 probing.
+# HELP ecluse_cooldown_state 0 open, 1 cooling, 2 probing, 3 due.
 # TYPE ecluse_cooldown_state gauge
 ecluse_cooldown_state{host="registry.test:443"} 1
 `

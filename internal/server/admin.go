@@ -50,7 +50,7 @@ func (s *Server) authorities() []Authority {
 func (s *Server) gauges() []obs.AuthorityState {
 	var out []obs.AuthorityState
 	for _, st := range s.opts.Table.Snapshot(time.Now()) {
-		value := map[cooldown.Phase]float64{cooldown.PhaseOpen: 0, cooldown.PhaseCooling: 1, cooldown.PhaseProbing: 2}[st.Phase]
+		value := map[cooldown.Phase]float64{cooldown.PhaseOpen: 0, cooldown.PhaseCooling: 1, cooldown.PhaseProbing: 2, cooldown.PhaseDue: 3}[st.Phase]
 		out = append(out, obs.AuthorityState{Host: st.Authority.String(), State: value, Remaining: st.Remaining})
 	}
 	return out

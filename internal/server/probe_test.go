@@ -27,8 +27,8 @@ func TestOneProbe(t *testing.T) {
 				w.throttled("Retry-After", "60")
 				time.Sleep(time.Hour)
 				w.sent(2) // nobody asked, so nothing was sent
-				if a := w.authorities()[0]; a.State != "cooling" || a.Remaining != 0 {
-					t.Errorf("nobody probes: %+v", a) // R94
+				if a := w.authorities()[0]; a.State != "due" || a.Remaining != 0 {
+					t.Errorf("nobody probes: %+v", a) // R94 R102
 				}
 				w.public.Answer(func(http.ResponseWriter, *http.Request) bool { time.Sleep(5 * time.Second); return false })
 				var first answer
@@ -142,7 +142,7 @@ func TestCancelledProbeReleases(t *testing.T) {
 		cancel()
 		<-done
 		synctest.Wait()
-		if got := w.state(); got != "cooling" {
+		if got := w.state(); got != "due" {
 			t.Errorf("state = %s", got)
 		}
 		w.public.Answer(nil)
@@ -162,7 +162,7 @@ func TestBrokenProbeReleases(t *testing.T) {
 		for range 3 {
 			w.public.Answer(func(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) })
 			w.want(w.get("/npm/p"), 503, 1)
-			if a := w.authorities()[0]; a.State != "cooling" || a.Ceiling != 60 {
+			if a := w.authorities()[0]; a.State != "due" || a.Ceiling != 60 {
 				t.Errorf("%+v", a)
 			}
 		}

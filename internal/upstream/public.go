@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ecluse-gate/ecluse/cooldown"
+	"github.com/ecluse-gate/ecluse/retryafter"
 )
 
 // Public is one public upstream. Every read asks its authority's cooldown first.
@@ -150,6 +151,11 @@ func (p *Public) Do(ctx context.Context, r Request) (*Response, error) {
 		}
 		return nil, err
 	}
+}
+
+// throttles reports whether an answer starts a cooldown (R1, R2).
+func throttles(resp *http.Response, now time.Time) bool {
+	return cooldown.Throttles(resp.StatusCode, retryafter.Parse(resp.Header.Values("Retry-After"), now))
 }
 
 // hold waits for the end of a cooldown when that comes before the deadline and a place is free (R89). The cooldown is asked again

@@ -81,9 +81,10 @@ func New(o Options) *Client {
 	c.private = c.transport(c.guard.dialer.DialContext)
 	c.outside = c.transport(newGuard(o.Egress).dial)
 	c.public = &cooldownhttp.Transport{
-		Base:         &counter{base: c.transport(c.guard.dial), metrics: o.Metrics, tracer: o.Tracer},
+		Base:         c.transport(c.guard.dial),
 		Table:        o.Table,
 		OnTransition: c.transition,
+		OnAttempt:    c.attempt,
 	}
 	return c
 }
