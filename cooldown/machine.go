@@ -25,6 +25,13 @@ func opened(generation uint64, c *counts) state {
 	return state{generation: generation, valid: make(chan struct{}), counts: c}
 }
 
+// withdraw tells the holders of permits that were given out in this state when they do not hold in the next.
+func (s *state) withdraw(next *state) {
+	if s.valid != nil && next.valid != s.valid {
+		close(s.valid)
+	}
+}
+
 // probing reports whether somebody holds the probe slot. A lease that has run out is nobody's.
 func (s *state) probing(now time.Time) bool {
 	return (s.lease != 0 || s.elsewhere) && now.Before(s.leaseUntil)

@@ -64,14 +64,15 @@ func (p Permit) Release(now time.Time) {
 // which may be the probe's. A probe permit no longer holds when its lease has gone to another, or when an answer to an
 // older request has moved the deadline away.
 func (p Permit) Recheck(now time.Time) (Permit, *Refusal) {
-	if p.table == nil || p.holds(now) {
+	if p.table == nil || p.holds() {
 		return p, nil
 	}
 	p.Release(now)
 	return p.table.Ask(now, p.authority)
 }
 
-func (p Permit) holds(now time.Time) bool {
+// holds reports whether nothing has happened since the permit was given that withdraws it.
+func (p Permit) holds() bool {
 	s := p.table.view.Load().get(p.authority)
 	switch {
 	case s == nil:
@@ -79,7 +80,7 @@ func (p Permit) holds(now time.Time) bool {
 	case p.lease == 0:
 		return !s.cooling
 	}
-	return s.lease == p.lease && !now.Before(s.deadline)
+	return s.lease == p.lease && s.valid != nil
 }
 
 // Withdrawn is closed when the permit no longer holds, so that a request that waits to be written can stop waiting. It

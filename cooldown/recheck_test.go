@@ -79,31 +79,19 @@ func TestRecheckAllocatesNothing(t *testing.T) {
 	}
 }
 
-// R100: what an earlier process knew applies, within the cap; an earlier deadline and a lower ceiling change nothing.
-func TestRestore(t *testing.T) {
+// R95: a deadline that was moved away and has passed before the probe looked again: the slot is taken anew, so that the
+// permit in hand is one that can be withdrawn.
+func TestRecheckProbeAfterAMovedDeadline(t *testing.T) {
 	d := newDesk(t, cooldown.Options{})
-	kept := func(phase cooldown.Phase, remaining, ceiling time.Duration) {
-		d.table.Restore(d.now, cooldown.State{Authority: d.a, Phase: phase, Remaining: remaining, Ceiling: ceiling})
+	old := d.permit(false)
+	d.cool("5")
+	d.pass(5 * time.Second)
+	probe := d.permit(true)
+	d.finish(old, 429, "1")
+	d.pass(time.Second)
+	next, refusal := probe.Recheck(d.now)
+	if refusal != nil || !next.Probe() || withdrawn(next) {
+		t.Fatalf("%+v %v, want a probe that holds", next, refusal)
 	}
-	kept(cooldown.PhaseOpen, time.Hour, time.Hour)
-	early := d.permit(false)
-	kept(cooldown.PhaseCooling, 40*time.Second, 4*time.Minute)
-	kept(cooldown.PhaseCooling, 20*time.Second, time.Minute)
-	if !withdrawn(early) {
-		t.Error("an earlier permit was not withdrawn")
-	}
-	early.Release(d.now)
-	d.refused(40*time.Second, false)
-	kept(cooldown.PhaseCooling, 100*time.Hour, 100*time.Hour)
-	d.refused(cooldown.MaxDelay, false)
-	if got := d.look(); got.Ceiling != cooldown.MaxDelay {
-		t.Errorf("%+v", got)
-	}
-	d.pass(cooldown.MaxDelay)
-	d.finish(d.permit(true), 200)
-	kept(cooldown.PhaseDue, 0, 2*time.Minute)
-	d.permit(true).Release(d.now)
-	if got := d.look(); got.Phase != cooldown.PhaseDue || got.Ceiling != 2*time.Minute {
-		t.Errorf("%+v", got)
-	}
+	d.finish(next, 200)
 }

@@ -35,6 +35,7 @@ func (t *Table) admit(now time.Time, a Authority, known Shared) (*state, Transit
 	}
 	next, transition := s.merged(now, known)
 	t.view.Store(all.with(a, &next))
+	s.withdraw(&next)
 	if transition.Kind != TransitionNone {
 		transition.Authority = a
 	}

@@ -165,9 +165,7 @@ func (t *Table) change(a Authority, f func(state) (state, Transition)) Transitio
 	if next != *s {
 		t.view.Store(old.with(a, &next))
 	}
-	if s.valid != nil && next.valid != s.valid {
-		close(s.valid)
-	}
+	s.withdraw(&next)
 	if transition.Kind != TransitionNone {
 		transition.Authority = a
 	}

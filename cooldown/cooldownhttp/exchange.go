@@ -58,7 +58,6 @@ func (e *exchange) roundTrip() (*http.Response, error) {
 	defer func() {
 		if !returned {
 			_ = e.failed(ErrAborted) // the panic goes on
-			e.done()
 		}
 	}()
 	go e.watch(ctx)
@@ -69,12 +68,10 @@ func (e *exchange) roundTrip() (*http.Response, error) {
 	}
 	if err != nil {
 		err = e.failed(err)
-		e.done()
 		cancel(nil)
 		return nil, err
 	}
 	e.answer(response)
-	e.done()
 	response.Request = e.request
 	if response.Body == nil || response.Body == http.NoBody {
 		cancel(nil)
@@ -161,7 +158,7 @@ func (e *exchange) hold(c net.Conn) {
 	}
 }
 
-// done tells whoever waits that the table knows. The caller does not hold mu.
+// done tells whoever waits that the table knows. It comes before the caller's hooks, which may send requests themselves.
 func (e *exchange) done() {
 	close(e.judged)
 	if e.conn != nil && reflect.TypeOf(e.conn).Comparable() {
@@ -252,32 +249,26 @@ func (e *exchange) withdraw() bool {
 // failed settles an exchange that brought no response, counts it if anything was sent, and gives the error that the
 // caller hears.
 func (e *exchange) failed(err error) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	gone := e.request.Context().Err()
-	refusal, refused := cooldown.AsRefusal(e.stopped)
 	now := e.transport.now()
+	e.mu.Lock()
 	if !e.settled {
 		e.permit.Release(now)
 		e.settled = true
 	}
-	if !refused || e.written {
-		cause := err
-		if e.stopped != nil && gone == nil && !refused {
-			cause = e.stopped
-		}
+	permit, written, stopped := e.permit, e.written, e.stopped
+	e.mu.Unlock()
+	e.done()
+	if stopped != nil && gone == nil {
+		err = stopped
+	}
+	if _, refused := cooldown.AsRefusal(stopped); !refused || written {
 		e.transport.count(e.request, Attempt{
-			Authority: e.permit.Authority(), Method: e.request.Method, Err: cause, Probe: e.permit.Probe(),
+			Authority: permit.Authority(), Method: e.request.Method, Err: err, Probe: permit.Probe(),
 			Began: e.began, Ended: now, gone: gone,
 		})
 	}
-	switch {
-	case gone != nil || e.stopped == nil:
-		return err
-	case refused:
-		return refusal
-	}
-	return e.stopped
+	return err
 }
 
 // answer settles an exchange that was answered.
@@ -298,6 +289,7 @@ func (e *exchange) answer(response *http.Response) {
 	if !settled {
 		a.Transition = permit.Finish(a.Ended, a.Status, a.RetryAfter)
 	}
+	e.done()
 	t.count(e.request, a)
 	if a.Transition.Kind != cooldown.TransitionNone && t.OnTransition != nil {
 		t.OnTransition(e.request.Context(), a.Transition)
@@ -310,12 +302,12 @@ func (e *exchange) diedIdle(err error) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if errors.Is(e.stopped, errResent) {
-		return !e.permit.Probe()
+		return true
 	}
 	var timeout interface{ Timeout() bool }
 	switch {
 	case e.stopped != nil, e.request.Context().Err() != nil, errors.As(err, &timeout) && timeout.Timeout():
 		return false
 	}
-	return e.reused && !e.answered && !e.permit.Probe()
+	return e.reused && !e.answered
 }

@@ -341,3 +341,82 @@ func TestRetryingBaseIsFoundOut(t *testing.T) {
 		t.Errorf("%d requests arrived", s.count())
 	}
 }
+
+// R95: requests that wait for the one connection get it when an answer without a body has been read from it, which may be
+// before the table has heard of that answer. They are judged after it all the same, and a refusal is no attempt.
+func TestConnectionThatBroughtThe429(t *testing.T) {
+	for range 10 {
+		client, g, _ := clocked(t)
+		g.transport.Base.(*http.Transport).MaxConnsPerHost = 1
+		var late atomic.Bool
+		g.transport.Now = func() time.Time {
+			if late.CompareAndSwap(true, false) { // the verdict takes its time
+				time.Sleep(5 * time.Millisecond)
+			}
+			return time.Now()
+		}
+		waiting := make(chan struct{})
+		s := newWireServer(t, func(_ int, c net.Conn) {
+			<-waiting
+			late.Store(true)
+			write(c, wire429)
+		})
+		var done sync.WaitGroup
+		for range 20 {
+			done.Go(func() {
+				if response, err := client.Get(s.URL); err == nil {
+					response.Body.Close()
+				} else if _, refused := cooldown.AsRefusal(err); !refused {
+					t.Error(err)
+				}
+			})
+		}
+		for s.count() == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		close(waiting)
+		done.Wait()
+		if s.count() != 1 || g.outcomes() != "throttled" {
+			t.Fatalf("%d requests arrived, attempts %s", s.count(), g.outcomes())
+		}
+	}
+}
+
+// R52 R95: of a base that says nothing of connections nobody knows whether a request was written, so that one in flight goes on
+// when its authority begins to cool.
+func TestOpaqueBaseGoesOn(t *testing.T) {
+	began, cooling := make(chan struct{}), make(chan struct{})
+	g := newRig(t, cooldown.Options{}, func(r *http.Request) (*http.Response, error) {
+		if r.URL.Path == "/429" {
+			return reply(r, 429, "60"), nil
+		}
+		close(began)
+		select {
+		case <-cooling:
+			return reply(r, 200), nil
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
+		}
+	})
+	var done sync.WaitGroup
+	done.Go(func() { g.get("https://registry.example/slow", 200) })
+	<-began
+	g.get("https://registry.example/429", 429)
+	time.Sleep(10 * time.Millisecond) // for the watcher, which must not act
+	close(cooling)
+	done.Wait()
+}
+
+// A transport remembers connections only while an exchange has them.
+func TestNoConnectionIsRemembered(t *testing.T) {
+	client, g, _ := clocked(t)
+	s := newWireServer(t, fine)
+	kept(t, s, client, 5)
+	s.script(func(_ int, c net.Conn) { c.Close() })
+	if response, err := client.Get(s.URL); err == nil {
+		response.Body.Close()
+	}
+	if n := cooldownhttp.Remembered(g.transport); n != 0 {
+		t.Errorf("%d connections", n)
+	}
+}
