@@ -71,7 +71,7 @@ func Make(path string, opt Options) (*Dir, error) {
 func (d *Dir) Path() string { return d.path }
 
 // Close releases the folder and its lock.
-func (d *Dir) Close() error { return d.file.Close() }
+func (d *Dir) Close() error { return release(d.file) }
 
 func (d *Dir) fd() int { return int(d.file.Fd()) }
 

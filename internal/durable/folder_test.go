@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/ecluse-gate/ecluse/internal/durable"
@@ -243,6 +244,40 @@ func TestLock(t *testing.T) {
 	}
 	if got := other(""); got != `"journal-locked"` {
 		t.Errorf("a writer beside a reader: %s", got)
+	}
+}
+
+// A folder that was closed is free at once, also while other goroutines start child processes: between fork and exec a child holds a copy
+// of every descriptor, and a lock lives as long as its last copy (S152).
+func TestLockEndsWithClose(t *testing.T) {
+	dir := durabletest.Dir(t)
+	stop := make(chan struct{})
+	var children sync.WaitGroup
+	for range 4 {
+		children.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					_ = exec.Command("/bin/true").Run()
+				}
+			}
+		})
+	}
+	defer children.Wait()
+	defer close(stop)
+	for i := range 3000 {
+		d, err := durable.Open(dir, durable.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Lock(false); err != nil {
+			t.Fatalf("round %d: %v", i, err)
+		}
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

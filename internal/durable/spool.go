@@ -43,7 +43,7 @@ func OpenSpools(path string) (*Spools, []Kept, error) {
 	}
 	entries, err := os.ReadDir(path)
 	if err != nil {
-		_ = lock.Close()
+		_ = release(lock)
 		return nil, nil, fmt.Errorf("open %s: %v", path, err)
 	}
 	var kept []Kept
@@ -61,7 +61,7 @@ func OpenSpools(path string) (*Spools, []Kept, error) {
 }
 
 // Close gives the folder to other processes. Files that are open stay so.
-func (s *Spools) Close() error { return s.lock.Close() }
+func (s *Spools) Close() error { return release(s.lock) }
 
 // Open opens a committed file for reading.
 func (s *Spools) Open(name string) (*os.File, error) { return os.Open(filepath.Join(s.path, name)) }

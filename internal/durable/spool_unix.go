@@ -25,3 +25,10 @@ func lockSpools(path string) (*os.File, error) {
 	}
 	return d, nil
 }
+
+// release gives back the lock of a file, if there is one, and closes it. Closing alone would not do: a child process that is being
+// started at this moment holds a copy of the descriptor until its exec, and a lock ends with the last copy.
+func release(f *os.File) error {
+	_ = again(func() error { return unix.Flock(int(f.Fd()), unix.LOCK_UN) })
+	return f.Close()
+}
