@@ -48,7 +48,7 @@ func newExchange(t *Transport, r *http.Request, permit cooldown.Permit) *exchang
 
 // roundTrip hands the request to Base and settles the permit on every way out: a response, an error, a refusal at the
 // last moment, a panic of Base.
-func (e *exchange) roundTrip() (*http.Response, error) {
+func (e *exchange) roundTrip() (*http.Response, Attempt, error) {
 	ctx, cancel := context.WithCancelCause(e.request.Context())
 	e.cancel = cancel
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
@@ -57,7 +57,7 @@ func (e *exchange) roundTrip() (*http.Response, error) {
 	returned := false
 	defer func() {
 		if !returned {
-			_ = e.failed(ErrAborted) // the panic goes on
+			_, _ = e.failed(ErrAborted) // the panic goes on
 		}
 	}()
 	go e.watch(ctx)
@@ -67,18 +67,18 @@ func (e *exchange) roundTrip() (*http.Response, error) {
 		err = errNoResponse
 	}
 	if err != nil {
-		err = e.failed(err)
+		attempt, err := e.failed(err)
 		cancel(nil)
-		return nil, err
+		return nil, attempt, err
 	}
-	e.answer(response)
+	attempt := e.answer(response)
 	response.Request = e.request
 	if response.Body == nil || response.Body == http.NoBody {
 		cancel(nil)
 	} else if response.StatusCode != http.StatusSwitchingProtocols {
 		response.Body = &ending{response.Body, cancel}
 	}
-	return response, nil
+	return response, attempt, nil
 }
 
 // ending is a response's body, at whose end the exchange's context ends too.
@@ -248,7 +248,7 @@ func (e *exchange) withdraw() bool {
 
 // failed settles an exchange that brought no response, counts it if anything was sent, and gives the error that the
 // caller hears.
-func (e *exchange) failed(err error) error {
+func (e *exchange) failed(err error) (Attempt, error) {
 	gone := e.request.Context().Err()
 	now := e.transport.now()
 	e.mu.Lock()
@@ -262,17 +262,19 @@ func (e *exchange) failed(err error) error {
 	if stopped != nil && gone == nil {
 		err = stopped
 	}
-	if _, refused := cooldown.AsRefusal(stopped); !refused || written {
-		e.transport.count(e.request, Attempt{
-			Authority: permit.Authority(), Method: e.request.Method, Err: err, Probe: permit.Probe(),
-			Began: e.began, Ended: now, gone: gone,
-		})
+	if _, refused := cooldown.AsRefusal(stopped); refused && !written {
+		return Attempt{}, err
 	}
-	return err
+	a := Attempt{
+		Authority: permit.Authority(), Method: e.request.Method, Err: err, Probe: permit.Probe(),
+		Began: e.began, Ended: now, gone: gone,
+	}
+	e.transport.count(e.request, a)
+	return a, err
 }
 
 // answer settles an exchange that was answered.
-func (e *exchange) answer(response *http.Response) {
+func (e *exchange) answer(response *http.Response) Attempt {
 	e.mu.Lock()
 	permit, settled := e.permit, e.settled
 	e.settled = true
@@ -289,11 +291,15 @@ func (e *exchange) answer(response *http.Response) {
 	if !settled {
 		a.Transition = permit.Finish(a.Ended, a.Status, a.RetryAfter)
 	}
+	if a.Throttled {
+		a.Wait = t.Table.Look(a.Ended, a.Authority).Remaining
+	}
 	e.done()
 	t.count(e.request, a)
 	if a.Transition.Kind != cooldown.TransitionNone && t.OnTransition != nil {
 		t.OnTransition(e.request.Context(), a.Transition)
 	}
+	return a
 }
 
 // diedIdle reports whether the request met a connection that had died before it: one that had served before, and that

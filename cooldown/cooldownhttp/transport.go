@@ -72,6 +72,8 @@ type Attempt struct {
 	RetryAfter retryafter.Report
 	// Transition is what the response changed.
 	Transition cooldown.Transition
+	// Wait is how long nothing may be sent to the authority, as of Ended; 0 when the response did not throttle.
+	Wait time.Duration
 
 	gone error // why the request's context had ended when there was no response
 }
@@ -98,31 +100,50 @@ var ErrNoTable = errors.New("cooldownhttp: Transport.Table is nil")
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	permit, err := t.ask(r)
 	if err != nil {
-		if r.Body != nil {
-			_ = r.Body.Close() // the contract of RoundTripper; nothing was read from it
-		}
+		closeUnread(r)
 		return nil, err
 	}
+	response, _, err := t.Send(r, permit)
+	return response, err
+}
+
+// Send is RoundTrip for a caller who has asked the table himself, because he has something to do between the permit and
+// the request, and who wants to know what the response meant. It settles the permit, which must be for the authority of
+// the request's URL. Its response and error are those of RoundTrip; the attempt is the one that OnAttempt is told of, and
+// the zero Attempt when nothing was sent.
+func (t *Transport) Send(r *http.Request, permit cooldown.Permit) (*http.Response, Attempt, error) {
+	if err := t.fits(r, permit); err != nil {
+		permit.Release(t.now())
+		closeUnread(r)
+		return nil, Attempt{}, err
+	}
 	first := newExchange(t, r, permit)
-	response, err := first.roundTrip()
+	response, attempt, err := first.roundTrip()
 	if err == nil || !first.diedIdle(err) {
-		return response, err
+		return response, attempt, err
 	}
 	again, ok := repeatable(r)
 	if !ok {
-		return nil, err
+		return nil, attempt, err
 	}
 	permit, refusal := t.Table.Ask(t.now(), permit.Authority())
 	if refusal != nil {
-		return nil, refusal
+		return nil, attempt, refusal
 	}
 	if permit.Probe() { // a probe is one request on the wire; the next caller's will be it
 		permit.Release(t.now())
-		return nil, err
+		return nil, attempt, err
 	}
 	second := newExchange(t, again, permit)
 	second.fresh = true
 	return second.roundTrip()
+}
+
+// closeUnread keeps the contract of RoundTripper for a request that is not sent.
+func closeUnread(r *http.Request) {
+	if r.Body != nil {
+		_ = r.Body.Close()
+	}
 }
 
 // repeatable is a request that may be written a second time without changing anything: a read, whose body, if it has
@@ -150,23 +171,41 @@ func repeatable(r *http.Request) (*http.Request, bool) {
 
 // ask decides whether the request is sent at all.
 func (t *Transport) ask(r *http.Request) (cooldown.Permit, error) {
-	switch {
-	case t.Table == nil:
-		return cooldown.Permit{}, ErrNoTable
-	case r.URL == nil:
-		return cooldown.Permit{}, errors.New("cooldownhttp: the request has no URL")
-	case r.Context().Err() != nil: // nobody waits for it any more, so it shall not be the probe
-		return cooldown.Permit{}, context.Cause(r.Context())
-	}
-	authority, err := cooldown.AuthorityOf(r.URL)
+	authority, err := t.authorityOf(r)
 	if err != nil {
-		return cooldown.Permit{}, fmt.Errorf("cooldownhttp: %v", err)
+		return cooldown.Permit{}, err
 	}
 	permit, refusal := t.Table.Ask(t.now(), authority)
 	if refusal != nil {
 		return cooldown.Permit{}, refusal
 	}
 	return permit, nil
+}
+
+// authorityOf is where the request goes, if it can be sent at all.
+func (t *Transport) authorityOf(r *http.Request) (cooldown.Authority, error) {
+	switch {
+	case t.Table == nil:
+		return cooldown.Authority{}, ErrNoTable
+	case r.URL == nil:
+		return cooldown.Authority{}, errors.New("cooldownhttp: the request has no URL")
+	case r.Context().Err() != nil: // nobody waits for it any more, so it shall not be the probe
+		return cooldown.Authority{}, context.Cause(r.Context())
+	}
+	authority, err := cooldown.AuthorityOf(r.URL)
+	if err != nil {
+		return cooldown.Authority{}, fmt.Errorf("cooldownhttp: %v", err)
+	}
+	return authority, nil
+}
+
+// fits checks that the permit is for the request.
+func (t *Transport) fits(r *http.Request, permit cooldown.Permit) error {
+	authority, err := t.authorityOf(r)
+	if err == nil && authority != permit.Authority() {
+		err = fmt.Errorf("cooldownhttp: the permit is for %s, the request for %s", permit.Authority(), authority)
+	}
+	return err
 }
 
 // mayThrottle reports whether it takes a look at Retry-After to know what the response means.

@@ -19,7 +19,7 @@ import (
 
 // refuseUnknown reports every key that no setting has.
 func (l *loader) refuseUnknown() {
-	known, groups := map[string]bool{}, map[string]bool{"rules": true}
+	known, groups := map[string]bool{}, map[string]bool{"rules": true, "budget": true}
 	var names []string
 	for _, k := range keys() {
 		known[k.path] = true
@@ -44,6 +44,8 @@ func (l *loader) refuseUnknown() {
 				}
 			case strings.HasPrefix(path, rulesPrefix):
 				l.refuseUnknownRuleKey(path, v)
+			case strings.HasPrefix(path, budgetPrefix):
+				l.refuseUnknownBudgetKey(path, v)
 			default:
 				l.problems.add(path, v, "unknown key%s", didYouMean(path, names))
 			}
@@ -115,6 +117,7 @@ func (l *loader) checkWhole() {
 	l.checkInternal()
 	l.checkAddresses()
 	l.checkTargets()
+	l.checkBudgets()
 	c := l.cfg
 	for i, s := range c.settings {
 		if s.Key == "publicURL" && s.Value == "" {

@@ -30,6 +30,7 @@ type Config struct {
 	Serve     Serve
 	Egress    Egress
 	Queue     Queue
+	Budgets   map[cooldown.Authority]Budget
 	Log       Log
 	Telemetry Telemetry
 
@@ -174,6 +175,7 @@ func Load(ctx context.Context, o Options) (*Config, error) {
 	l.readLayers()
 	l.readKeys()
 	l.readRules()
+	l.readBudgets()
 	l.refuseUnknown()
 	l.askNPM(ctx)
 	l.checkWhole()

@@ -176,7 +176,7 @@ func (l *loader) walkGroup(out layer, path []string, group *yaml.Node) {
 		switch first, twice := lines[name]; {
 		case key.Kind != yaml.ScalarNode || name == "" || isNull(key) || key.ShortTag() == "!!merge" || indirection(key) != "":
 			l.problems.add(strings.Join(path, "."), inFile(key.Line), "a key must be a plain word (merge keys and aliases are not understood)")
-		case strings.Contains(name, "."):
+		case strings.Contains(name, ".") && at != budgetPrefix+name:
 			l.problems.add(at, inFile(key.Line), "a key may not hold a dot; nest the settings instead")
 		case twice:
 			l.problems.add(at, inFile(key.Line), "stands twice; first on line %d", first)

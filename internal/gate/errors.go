@@ -92,6 +92,9 @@ func fromPublic(err error) error {
 	if errors.Is(err, upstream.ErrForbiddenAddress) { // waiting does not help
 		return &BadUpstream{Reason: "the public registry was not asked: its name leads to an internal network; if that is meant, name it in egress.allowInternal"}
 	}
+	if b, ok := errors.AsType[*upstream.Busy](err); ok {
+		return &Unavailable{Wait: b.Wait, Reason: "too many requests are waiting for the public registry"}
+	}
 	if f, ok := errors.AsType[*upstream.Failure](err); ok {
 		return &Unavailable{Wait: transientWait, Reason: "the public registry did not answer (" + f.Outcome + ")"}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ecluse-gate/ecluse/internal/integrity"
 	"github.com/ecluse-gate/ecluse/internal/registry"
+	"github.com/ecluse-gate/ecluse/internal/upstream"
 )
 
 // Copy is a public file on its way into the mirror, admitted as it would be for a client. The caller closes Body.
@@ -46,6 +47,7 @@ func (e *Refused) Error() string {
 // address, below which the manifest's links are put. Beside the errors of Artifact it gives *Mismatch, in Body, and *Refused; a throttled
 // answer is an *Unavailable with the cooldown that it started (R58).
 func (g *Gate) Fetch(ctx context.Context, name, file, base string) (*Copy, error) {
+	ctx = upstream.Background(ctx)
 	key, ok := g.Ecosystem.KeyOfFile(name, file)
 	if !ok || g.firstParty(name) {
 		return nil, &NotFound{What: file}
@@ -148,6 +150,7 @@ func (g *Gate) offerFile(r ArtifactRequest, v registry.Version) {
 // FilesOf lists the entries of the public listing whose version is the one that is meant, each with its file, whatever the rules say: a file is
 // admitted when it is fetched.
 func (g *Gate) FilesOf(ctx context.Context, name string, meant func(version string) bool) ([]registry.Version, error) {
+	ctx = upstream.Background(ctx)
 	if g.firstParty(name) {
 		return nil, &NotFound{What: name}
 	}

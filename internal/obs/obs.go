@@ -31,7 +31,7 @@ func NewLogger(w io.Writer, format, level string, terminal bool) (*slog.Logger, 
 // Discard returns a logger that says nothing, for tests and libraries.
 func Discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// Entry describes the start or the renewal of a cooldown (R78, R79).
+// Entry describes the start, the renewal or the extension of a cooldown (R78, R79).
 type Entry struct {
 	Host    string
 	Port    int
@@ -42,12 +42,23 @@ type Entry struct {
 	Kind    string // "metadata", "artifact" or "companion"
 }
 
-// LogEntered writes the one line of a cooldown's start. It carries no URL, package, query or credential.
-func LogEntered(ctx context.Context, l *slog.Logger, e Entry) {
-	l.LogAttrs(ctx, slog.LevelWarn, "cooldown entered",
+func (e Entry) attrs() []slog.Attr {
+	return []slog.Attr{
 		slog.String("upstream_host", e.Host), slog.Int("upstream_port", e.Port),
 		slog.Int("status", e.Status), slog.Float64("delay_seconds", e.Delay.Seconds()), slog.String("hint", e.Hint),
-		slog.Float64("ceiling_seconds", e.Ceiling.Seconds()), slog.String("kind", e.Kind))
+		slog.Float64("ceiling_seconds", e.Ceiling.Seconds()), slog.String("kind", e.Kind),
+	}
+}
+
+// LogEntered writes the one line of a cooldown's start. It carries no URL, package, query or credential.
+func LogEntered(ctx context.Context, l *slog.Logger, e Entry) {
+	l.LogAttrs(ctx, slog.LevelWarn, "cooldown entered", e.attrs()...)
+}
+
+// LogExtended writes the one line of a cooldown that got longer, with its new end in whole seconds, rounded up (R101).
+func LogExtended(ctx context.Context, l *slog.Logger, e Entry, until time.Time) {
+	end := until.Add(time.Second - 1).UTC().Truncate(time.Second)
+	l.LogAttrs(ctx, slog.LevelWarn, "cooldown extended", append(e.attrs(), slog.String("until", end.Format(time.RFC3339)))...)
 }
 
 // LogRecovered writes the one line of a cooldown's end.

@@ -43,7 +43,7 @@ func Build(o BuildOptions) (*Server, error) {
 	b.memory = gate.NewDocuments(int64(o.Config.Cache.MaxBytes))
 	b.client = upstream.New(upstream.Options{
 		Table: b.table, Metrics: b.metrics, Logger: o.Logger, Tracer: o.Tracer, UserAgent: "ecluse/" + o.Version,
-		RootCAs: o.RootCAs, Hold: o.Config.Serve.Hold, Dial: o.Dial, Egress: egress(o.Config.Egress),
+		RootCAs: o.RootCAs, Hold: o.Config.Serve.Hold, Budgets: budgets(o.Config.Budgets), Dial: o.Dial, Egress: egress(o.Config.Egress),
 	})
 	s, err := b.server()
 	if err != nil {
@@ -219,3 +219,11 @@ func spelling(word string) upstream.Spelling { return upstream.Spelling(word == 
 
 // Close ends what runs in the background and drops idle connections to the upstreams. No request may be at work.
 func (s *Server) Close() { s.close() }
+
+func budgets(from map[cooldown.Authority]config.Budget) map[cooldown.Authority]upstream.Budget {
+	out := make(map[cooldown.Authority]upstream.Budget, len(from))
+	for a, b := range from {
+		out[a] = upstream.Budget{Rate: b.Rate, Burst: b.Burst}
+	}
+	return out
+}

@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -139,6 +140,32 @@ func TestStatusPage(t *testing.T) {
 	})
 }
 
+// R90: a budget of an authority delays what is sent to it, and whoever would wait too long hears when to come.
+func TestBudget(t *testing.T) {
+	inWorld(t, "budget: {\"registry.test:80\": {rate: 0.02, burst: 1}}", func(w *world) {
+		w.public.Publish("a", "1.0.0", longAgo, nil)
+		w.public.Publish("b", "1.0.0", longAgo, nil)
+		w.want(w.get("/npm/a"), 200, -1)
+		start := time.Now()
+		w.want(w.get("/npm/b"), 200, -1)
+		if d := time.Since(start); d != 50*time.Second {
+			t.Errorf("the second request was sent after %v", d)
+		}
+		first := make(chan struct{})
+		go func() {
+			defer close(first)
+			w.get("/npm/c")
+		}()
+		synctest.Wait()
+		w.want(w.get("/npm/d"), 503, 100)
+		<-first
+		w.sent(3)
+		if s := w.state(); s != "open" {
+			t.Errorf("a budget is no cooldown, but the state is %q", s)
+		}
+	})
+}
+
 // R89, C52, C74: with a hold a request waits for the recovery instead of being refused, and nothing is sent early.
 func TestHold(t *testing.T) {
 	inWorld(t, "serve: {hold: 20s}", func(w *world) {
@@ -149,7 +176,7 @@ func TestHold(t *testing.T) {
 		if d := time.Since(start); d != 15*time.Second {
 			t.Errorf("held for %v", d)
 		}
-		w.sent(2)
+		w.sent(3) // the one that met the 429 was held as well, and sent once more (R98)
 		w.throttled("Retry-After", "60")
 		start = time.Now()
 		w.want(w.get("/npm/b"), 503, 60)

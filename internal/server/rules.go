@@ -109,7 +109,7 @@ func (a advisorySource) Fetch(ctx context.Context, address, etag string) (*http.
 	if err != nil {
 		return nil, err
 	}
-	resp, err := public.Do(ctx, upstream.Request{Method: http.MethodGet, URL: u, Kind: upstream.Artifact, IfNoneMatch: etag})
+	resp, err := public.Do(upstream.Background(ctx), upstream.Request{Method: http.MethodGet, URL: u, Kind: upstream.Artifact, IfNoneMatch: etag})
 	if err != nil {
 		return nil, err
 	}

@@ -41,7 +41,7 @@ func (p *Private) Owned(address string) (*url.URL, bool) {
 func (p *Private) Do(ctx context.Context, r Request, authorization string) (*http.Response, error) {
 	transport := p.client.private
 	for hop := 0; ; hop++ {
-		resp, err := p.client.exchange(ctx, transport, r, authorization)
+		resp, err := p.client.exchange(ctx, r, authorization, transport.RoundTrip)
 		if err != nil || r.Kind == Metadata || hop == maxRedirects {
 			return resp, err
 		}

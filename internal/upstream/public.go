@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/ecluse-gate/ecluse/cooldown"
-	"github.com/ecluse-gate/ecluse/retryafter"
+	"github.com/ecluse-gate/ecluse/cooldown/cooldownhttp"
 )
 
 // Public is one public upstream. Every read asks its authority's cooldown first.
@@ -19,6 +19,7 @@ type Public struct {
 	base      *url.URL
 	authority cooldown.Authority
 	spelling  Spelling
+	line      *line
 	root      string // what plain addresses of this upstream begin with; empty for nothing
 }
 
@@ -45,7 +46,7 @@ func (c *Client) Public(base *url.URL, spelling Spelling) (*Public, error) {
 		return nil, err
 	}
 	c.guard.trust(a)
-	p := &Public{client: c, base: base, authority: a, spelling: spelling}
+	p := &Public{client: c, base: base, authority: a, spelling: spelling, line: c.line(a)}
 	root := base.Scheme + "://" + base.Host + "/"
 	if _, ok := p.Owned(root); ok {
 		p.root = root
@@ -131,58 +132,72 @@ type Response struct {
 	Wait      time.Duration
 }
 
-// Do sends one read, or refuses it with *cooldown.Refusal, having sent nothing. An answer of any status is no error; no answer
-// is a *Failure. The exchange, body included, ends when ctx does.
+// Do sends one read, or refuses it with *cooldown.Refusal or *Busy, having sent nothing. An answer of any status is no error; no
+// answer is a *Failure. The exchange, body included, ends when ctx does. Requests to one authority wait for their turn (R97), and with
+// Hold for the end of its cooldown: one that is refused (R89), and one that meets the throttled answer itself, which is sent once
+// more (R98).
 func (p *Public) Do(ctx context.Context, r Request) (*Response, error) {
 	ctx = withKind(ctx, r.Kind)
-	deadline := time.Now().Add(p.client.opts.Hold)
-	for {
-		resp, err := p.client.exchange(ctx, p.client.public, r, "") //nolint:bodyclose // it is the caller's
+	h := holding{public: p}
+	for repeated := false; ; {
+		h.listen()
+		resp, attempt, err := p.send(ctx, r)
 		refusal, refused := errors.AsType[*cooldown.Refusal](err)
 		switch {
-		case err == nil:
-			out := &Response{Response: resp, Throttled: throttles(resp, time.Now())}
-			if out.Throttled {
-				out.Wait, _ = p.Remaining(time.Now())
+		case refused && h.refused(ctx, refusal):
+			continue
+		case err != nil:
+			return nil, err
+		case attempt.Throttled && !repeated && h.allows(attempt.Wait) && h.sit():
+			_ = resp.Body.Close()
+			if !h.wait(ctx, attempt.Wait, nil) {
+				return nil, failure(ctx, context.Cause(ctx))
 			}
-			return out, nil
-		case refused && p.client.hold(ctx, refusal, deadline):
+			repeated = true
 			continue
 		}
-		return nil, err
+		return &Response{Response: resp, Throttled: attempt.Throttled, Wait: attempt.Wait}, nil
 	}
 }
 
-// throttles reports whether an answer starts a cooldown (R1, R2).
-func throttles(resp *http.Response, now time.Time) bool {
-	return cooldown.Throttles(resp.StatusCode, retryafter.Parse(resp.Header.Values("Retry-After"), now))
+// send waits for the request's turn, asks the cooldown, and sends it. Without a place in the line a request goes only as the probe.
+func (p *Public) send(ctx context.Context, r Request) (*http.Response, cooldownhttp.Attempt, error) {
+	for {
+		at, err := p.line.enter(ctx)
+		if err != nil {
+			return nil, cooldownhttp.Attempt{}, failure(ctx, err)
+		}
+		permit, refusal := p.client.opts.Table.Ask(time.Now(), p.authority)
+		switch {
+		case refusal != nil:
+			at.leave(false)
+			return nil, cooldownhttp.Attempt{}, refusal
+		case at == nil && !permit.Probe(): // the authority has opened in between
+			permit.Release(time.Now())
+		default:
+			return p.sendAt(ctx, r, at, permit)
+		}
+	}
 }
 
-// hold waits for the end of a cooldown when that comes before the deadline and a place is free (R89). The cooldown is asked again
-// afterwards, so nothing is sent early.
-func (c *Client) hold(ctx context.Context, r *cooldown.Refusal, deadline time.Time) bool {
-	wait := max(r.Wait, time.Millisecond)
-	if c.opts.Hold == 0 || time.Now().Add(wait).After(deadline) {
-		return false
-	}
-	select {
-	case c.holders <- struct{}{}:
-		defer func() { <-c.holders }()
-	default:
-		return false
-	}
-	t := time.NewTimer(wait)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+// sendAt sends a request from its place in the line, which it gives back.
+func (p *Public) sendAt(ctx context.Context, r Request, at *place, permit cooldown.Permit) (*http.Response, cooldownhttp.Attempt, error) {
+	var attempt cooldownhttp.Attempt
+	defer func() { at.leave(good(attempt)) }()
+	resp, err := p.client.exchange(ctx, r, "", func(req *http.Request) (resp *http.Response, err error) { //nolint:contextcheck // req has it
+		resp, attempt, err = p.client.public.Send(req, permit)
+		return resp, err
+	})
+	return resp, attempt, err
 }
+
+// good reports whether an attempt shows that the authority can take more requests.
+func good(a cooldownhttp.Attempt) bool { return a.Status != 0 && a.Status < 500 && !a.Throttled }
 
 // exchange sends one request, with a bound on its time, and types its error.
-func (c *Client) exchange(ctx context.Context, rt http.RoundTripper, r Request, authorization string) (*http.Response, error) {
+func (c *Client) exchange(
+	ctx context.Context, r Request, authorization string, send func(*http.Request) (*http.Response, error),
+) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	limit := time.AfterFunc(metadataTimeout, func() { cancel(errExchangeTimeout) })
 	stop := func() { limit.Stop(); cancel(nil) }
@@ -206,7 +221,7 @@ func (c *Client) exchange(ctx context.Context, rt http.RoundTripper, r Request, 
 	if authorization != "" {
 		req.Header.Set("Authorization", authorization)
 	}
-	resp, err := rt.RoundTrip(req)
+	resp, err := send(req)
 	if err != nil {
 		err = failure(ctx, err)
 		stop()
@@ -215,7 +230,7 @@ func (c *Client) exchange(ctx context.Context, rt http.RoundTripper, r Request, 
 	if r.Kind != Metadata {
 		limit.Stop()
 	}
-	resp.Body = &boundBody{ReadCloser: resp.Body, ctx: ctx, limit: limit, stop: stop, stalls: r.Kind != Metadata}
+	resp.Body = &boundBody{ReadCloser: resp.Body, ctx: ctx, limit: limit, stop: stop, stalls: r.Kind != Metadata, left: resp.ContentLength}
 	return resp, nil
 }
 
@@ -227,6 +242,8 @@ type boundBody struct {
 	limit  *time.Timer
 	stop   func()
 	stalls bool
+	left   int64 // of the length that the answer named; negative when it named none
+	ended  bool
 }
 
 func (b *boundBody) Read(p []byte) (int, error) {
@@ -235,13 +252,26 @@ func (b *boundBody) Read(p []byte) (int, error) {
 		defer b.limit.Stop()
 	}
 	n, err := b.ReadCloser.Read(p)
+	b.left -= int64(n)
+	b.ended = b.ended || err != nil
 	if err != nil && err != io.EOF {
 		err = &Failure{Outcome: outcomeOf(b.ctx, err), err: err}
 	}
 	return n, err
 }
 
+// Bounds of reading what nobody wants, so that the connection can be used again.
+const (
+	drainBytes = 64 << 10
+	drainTime  = 50 * time.Millisecond
+)
+
+// Close ends the exchange. The rest of a small body is read first, if it is there.
 func (b *boundBody) Close() error {
 	defer b.stop()
+	if !b.ended && b.left <= drainBytes && b.ctx.Err() == nil {
+		b.limit.Reset(drainTime)
+		_, _ = io.CopyN(io.Discard, b.ReadCloser, drainBytes+1)
+	}
 	return b.ReadCloser.Close()
 }

@@ -44,7 +44,7 @@ func (t *Target) URL() *url.URL { return t.base }
 
 // Read sends one read with the target's own credential; no redirect is followed. No answer is a *Failure.
 func (t *Target) Read(ctx context.Context, r Request, authorization string) (*http.Response, error) {
-	return t.client.exchange(ctx, t.client.private, r, authorization)
+	return t.client.exchange(ctx, r, authorization, t.client.private.RoundTrip)
 }
 
 // Write is one request that changes something at a target.

@@ -1,6 +1,6 @@
 // Package upstream is every exchange with a registry: public reads, which a cooldown can refuse, and private reads, which it never
 // concerns. It counts public attempts where they are really sent. It knows no JSON and no package names, follows no public
-// redirect and never repeats a request.
+// redirect. A read is repeated in two cases only: its connection had died while idle, or Hold covers the pause that its answer asks for.
 package upstream
 
 import (
@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -54,6 +55,8 @@ type Options struct {
 	UserAgent string
 	// RootCAs are trusted beside TLS's usual rules; nil means the system's.
 	RootCAs *x509.CertPool
+	// Budgets bound the rate of requests to some authorities; the others have no such bound (R90).
+	Budgets map[cooldown.Authority]Budget
 	// Hold is how long a public read may wait for the end of a cooldown instead of being refused; 0 is off (R89).
 	Hold time.Duration
 	// Egress says where connections to public hosts may end.
@@ -69,15 +72,18 @@ type DialFunc func(ctx context.Context, network, addr string) (net.Conn, error)
 type Client struct {
 	opts    Options
 	guard   *guard
-	public  http.RoundTripper // cooled and counted
-	outside http.RoundTripper // where a private upstream redirects to
+	public  *cooldownhttp.Transport // cooled and counted
+	outside http.RoundTripper       // where a private upstream redirects to
 	private http.RoundTripper
 	holders chan struct{}
+
+	mu    sync.Mutex
+	lines map[cooldown.Authority]*line // of the public upstreams
 }
 
 // New returns a client. Close it to drop idle connections.
 func New(o Options) *Client {
-	c := &Client{opts: o, guard: newGuard(o.Egress), holders: make(chan struct{}, maxHolders)}
+	c := &Client{opts: o, guard: newGuard(o.Egress), holders: make(chan struct{}, maxHolders), lines: map[cooldown.Authority]*line{}}
 	c.private = c.transport(c.guard.dialer.DialContext)
 	c.outside = c.transport(newGuard(o.Egress).dial)
 	c.public = &cooldownhttp.Transport{
@@ -110,17 +116,33 @@ func (c *Client) transport(dial DialFunc) *http.Transport {
 // transition logs and counts what the cooldown decided: one line per transition, none per refused request (R78, R79).
 func (c *Client) transition(ctx context.Context, t cooldown.Transition) {
 	a := t.Authority
+	entry := obs.Entry{
+		Host: a.Host, Port: int(a.Port), Status: t.Status, Delay: t.Delay, Hint: t.Hint, Ceiling: t.Ceiling,
+		Kind: string(kindOf(ctx)),
+	}
 	switch t.Kind {
 	case cooldown.TransitionEntered:
 		c.opts.Metrics.CooldownEntered(a.String(), t.Hint)
-		obs.LogEntered(ctx, c.opts.Logger, obs.Entry{
-			Host: a.Host, Port: int(a.Port), Status: t.Status, Delay: t.Delay, Hint: t.Hint, Ceiling: t.Ceiling,
-			Kind: string(kindOf(ctx)),
-		})
+		obs.LogEntered(ctx, c.opts.Logger, entry)
 	case cooldown.TransitionRecovered:
 		obs.LogRecovered(ctx, c.opts.Logger, a.Host, int(a.Port))
-	case cooldown.TransitionNone, cooldown.TransitionExtended:
+	case cooldown.TransitionExtended:
+		obs.LogExtended(ctx, c.opts.Logger, entry, time.Now().Add(t.Delay))
+	case cooldown.TransitionNone:
 	}
+	c.line(a).restart()
+}
+
+// line is the order of the requests to an authority, the same for all upstreams there.
+func (c *Client) line(a cooldown.Authority) *line {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l := c.lines[a]
+	if l == nil {
+		l = newLine(func() bool { return c.opts.Table.Look(time.Now(), a).Phase != cooldown.PhaseOpen }, c.opts.Budgets[a])
+		c.lines[a] = l
+	}
+	return l
 }
 
 // Failure is a request that got no answer.
@@ -140,6 +162,9 @@ func (f *Failure) Unwrap() error { return f.err }
 func failure(ctx context.Context, err error) error {
 	if refusal, ok := errors.AsType[*cooldown.Refusal](err); ok {
 		return refusal
+	}
+	if busy, ok := errors.AsType[*Busy](err); ok {
+		return busy
 	}
 	return &Failure{Outcome: outcomeOf(ctx, err), err: err}
 }
