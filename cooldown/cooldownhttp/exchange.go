@@ -36,6 +36,7 @@ type exchange struct {
 	dropping bool     // the connection at hand was closed before anything could be written
 	written  bool     // it was written
 	answered bool     // the first byte of an answer has arrived
+	unread   bool     // an HTTP/2 server gave it back
 	stopped  error    // why nothing may be written any more: a *cooldown.Refusal, errResent or ErrHiddenAnswer
 }
 
@@ -114,7 +115,7 @@ func (e *exchange) gotConn(info httptrace.GotConnInfo) {
 	case e.answered:
 		e.stopped = ErrHiddenAnswer
 	case e.written:
-		e.stopped = errResent
+		e.stopped, e.unread = errResent, shared
 	case e.fresh && info.Reused && !shared:
 		e.dropping = true
 		drop(info.Conn) // nothing is written to it, so that the transport goes on to the next by itself
@@ -302,18 +303,26 @@ func (e *exchange) answer(response *http.Response) Attempt {
 	return a
 }
 
-// diedIdle reports whether the request met a connection that had died before it: one that had served before, and that
-// brought not one byte of an answer. The transport's own wish to send it again says so as well.
-func (e *exchange) diedIdle(err error) bool {
+// unreadRepeats bounds how often a request is repeated that HTTP/2 servers gave back unread. One that is sent away from a
+// busy connection may meet the next one's end as well.
+const unreadRepeats = 3
+
+// repeats is how often the request may be repeated after it ended with this error: once when it met a connection that had
+// died before it, which is one that had served before and brought not one byte of an answer. The transport's own wish to
+// send it again says so as well.
+func (e *exchange) repeats(err error) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if errors.Is(e.stopped, errResent) {
-		return true
-	}
 	var timeout interface{ Timeout() bool }
 	switch {
+	case e.unread:
+		return unreadRepeats
+	case errors.Is(e.stopped, errResent):
+		return 1
 	case e.stopped != nil, e.request.Context().Err() != nil, errors.As(err, &timeout) && timeout.Timeout():
-		return false
+		return 0
+	case e.reused && !e.answered:
+		return 1
 	}
-	return e.reused && !e.answered
+	return 0
 }

@@ -95,7 +95,8 @@ func refuseStream(f *http2.Framer, stream uint32) {
 func goAway(f *http2.Framer, stream uint32) { _ = f.WriteGoAway(stream-1, http2.ErrCodeNo, nil) }
 
 // R95 R96: what an HTTP/2 server gives back unread, by REFUSED_STREAM or GOAWAY, the transport would send again up to six
-// times. It is sent once more while the authority is open, each write told as an attempt, and a probe is never sent again.
+// times. It is sent up to three times more while the authority is open, each write told as an attempt, and a probe is never
+// sent again.
 func TestHTTP2IsNotRetriedUnasked(t *testing.T) {
 	for name, giveBack := range map[string]func(*http2.Framer, uint32){"REFUSED_STREAM": refuseStream, "GOAWAY": goAway} {
 		t.Run(name, func(t *testing.T) {
@@ -132,6 +133,15 @@ func TestHTTP2IsNotRetriedUnasked(t *testing.T) {
 			g.get(url, 200)
 			if got := g.heard(); got != "entered recovered" {
 				t.Errorf("%s", got)
+			}
+			before := seen.Load()
+			always.Store(true)
+			if response, err := client.Get(url); err == nil {
+				response.Body.Close()
+				t.Fatal("answered")
+			}
+			if n := seen.Load() - before; n != 4 || len(g.attempts) != int(seen.Load()) {
+				t.Errorf("%d requests arrived while it is open, want 4; %d attempts of %d", n, len(g.attempts), seen.Load())
 			}
 		})
 	}

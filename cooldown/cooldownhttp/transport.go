@@ -95,8 +95,9 @@ var ErrNoTable = errors.New("cooldownhttp: Transport.Table is nil")
 //
 // The table is asked twice: before any connection is made or waited for, and again when the request is about to be
 // written. A permit that no longer holds by then is a refusal, and nothing is written. Base never writes a request
-// again by itself; a read that met a connection which had died while idle is repeated once, on a fresh connection, after
-// asking again and only while the authority is open.
+// again by itself; a read that met a connection which had died while idle is repeated once, on a fresh connection, and one
+// that an HTTP/2 server gave back unread (GOAWAY, REFUSED_STREAM) up to three times. Each time the table is asked again,
+// and only while the authority is open is anything repeated.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	permit, err := t.ask(r)
 	if err != nil {
@@ -117,26 +118,27 @@ func (t *Transport) Send(r *http.Request, permit cooldown.Permit) (*http.Respons
 		closeUnread(r)
 		return nil, Attempt{}, err
 	}
-	first := newExchange(t, r, permit)
-	response, attempt, err := first.roundTrip()
-	if err == nil || !first.diedIdle(err) {
-		return response, attempt, err
+	e := newExchange(t, r, permit)
+	for repeated := 0; ; repeated++ {
+		response, attempt, err := e.roundTrip()
+		if err == nil || repeated >= e.repeats(err) {
+			return response, attempt, err
+		}
+		again, ok := repeatable(r)
+		if !ok {
+			return nil, attempt, err
+		}
+		permit, refusal := t.Table.Ask(t.now(), permit.Authority())
+		if refusal != nil {
+			return nil, attempt, refusal
+		}
+		if permit.Probe() { // a probe is one request on the wire; the next caller's will be it
+			permit.Release(t.now())
+			return nil, attempt, err
+		}
+		e = newExchange(t, again, permit)
+		e.fresh = true
 	}
-	again, ok := repeatable(r)
-	if !ok {
-		return nil, attempt, err
-	}
-	permit, refusal := t.Table.Ask(t.now(), permit.Authority())
-	if refusal != nil {
-		return nil, attempt, refusal
-	}
-	if permit.Probe() { // a probe is one request on the wire; the next caller's will be it
-		permit.Release(t.now())
-		return nil, attempt, err
-	}
-	second := newExchange(t, again, permit)
-	second.fresh = true
-	return second.roundTrip()
 }
 
 // closeUnread keeps the contract of RoundTripper for a request that is not sent.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"sync"
 	"syscall"
 	"time"
 
@@ -29,14 +30,14 @@ var ErrForbiddenAddress = errors.New("the address lies on an internal network")
 // guard is a dialer for public hosts.
 type guard struct {
 	egress  Egress
-	trusted map[string]bool // "host:port" of authorities that may be internal
+	trusted sync.Map // "host:port" of authorities that may be internal
 	dialer  net.Dialer
 }
 
 func newGuard(e Egress) *guard {
-	g := &guard{egress: e, trusted: map[string]bool{}, dialer: net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}}
+	g := &guard{egress: e, dialer: net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}}
 	for _, a := range e.Internal {
-		g.trusted[a.String()] = true
+		g.trusted.Store(a.String(), true)
 	}
 	return g
 }
@@ -44,7 +45,7 @@ func newGuard(e Egress) *guard {
 // trust lets an authority be internal when the operator wrote its address or localhost.
 func (g *guard) trust(a cooldown.Authority) {
 	if _, err := netip.ParseAddr(a.Host); err == nil || a.Host == "localhost" {
-		g.trusted[a.String()] = true
+		g.trusted.Store(a.String(), true)
 	}
 }
 
@@ -55,7 +56,7 @@ func (g *guard) dial(ctx context.Context, network, addr string) (net.Conn, error
 		return nil, err
 	}
 	d := g.dialer
-	trusted := g.trusted[authority.String()]
+	_, trusted := g.trusted.Load(authority.String())
 	d.Control = func(_, resolved string, _ syscall.RawConn) error { return g.check(resolved, trusted) }
 	return d.DialContext(ctx, network, addr)
 }
