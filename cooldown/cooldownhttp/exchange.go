@@ -250,7 +250,7 @@ func (e *exchange) withdraw() bool {
 // failed settles an exchange that brought no response, counts it if anything was sent, and gives the error that the
 // caller hears.
 func (e *exchange) failed(err error) (Attempt, error) {
-	gone := e.request.Context().Err()
+	gone := goneOf(e.request.Context())
 	now := e.transport.now()
 	e.mu.Lock()
 	if !e.settled {
@@ -260,7 +260,7 @@ func (e *exchange) failed(err error) (Attempt, error) {
 	permit, written, stopped := e.permit, e.written, e.stopped
 	e.mu.Unlock()
 	e.done()
-	if stopped != nil && gone == nil {
+	if stopped != nil && gone == "" {
 		err = stopped
 	}
 	if _, refused := cooldown.AsRefusal(stopped); refused && !written {
@@ -313,13 +313,12 @@ const unreadRepeats = 3
 func (e *exchange) repeats(err error) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	var timeout interface{ Timeout() bool }
 	switch {
 	case e.unread:
 		return unreadRepeats
 	case errors.Is(e.stopped, errResent):
 		return 1
-	case e.stopped != nil, e.request.Context().Err() != nil, errors.As(err, &timeout) && timeout.Timeout():
+	case e.stopped != nil, e.request.Context().Err() != nil, timedOut(err):
 		return 0
 	case e.reused && !e.answered:
 		return 1

@@ -20,10 +20,11 @@ const (
 
 // Outcome puts the attempt into one of the eight classes.
 func (a Attempt) Outcome() string {
-	if a.Err != nil {
-		return a.failure()
-	}
 	switch {
+	case a.gone != "":
+		return a.gone
+	case a.Err != nil:
+		return failure(a.Err)
 	case a.Throttled:
 		return OutcomeThrottled
 	case a.Status == http.StatusNotModified:
@@ -36,15 +37,38 @@ func (a Attempt) Outcome() string {
 	return OutcomeSuccess
 }
 
-// failure tells who gave up: the caller, the clock, or the network. The request's context is the first to ask, since its cause may be an
-// error of the caller's own.
-func (a Attempt) failure() string {
-	var timeout interface{ Timeout() bool }
+// OutcomeOf is the outcome of an exchange that ended with err under ctx, for whoever reads the body of a response: the caller
+// gave up, the clock, or the network. A context counts as the clock when its cause says Timeout, as that of a deadline does.
+func OutcomeOf(ctx context.Context, err error) string {
+	if ctx.Err() != nil {
+		return goneOf(ctx)
+	}
+	return failure(err)
+}
+
+// goneOf is the outcome when a context has ended, or empty. It is the first to ask, since its cause may be an error of the
+// caller's own.
+func goneOf(ctx context.Context) string {
 	switch {
-	case errors.Is(a.gone, context.Canceled), errors.Is(a.Err, context.Canceled):
+	case ctx.Err() == nil:
+		return ""
+	case timedOut(context.Cause(ctx)):
+		return OutcomeTimeout
+	}
+	return OutcomeCancelled
+}
+
+func failure(err error) string {
+	switch {
+	case errors.Is(err, context.Canceled):
 		return OutcomeCancelled
-	case a.gone != nil, errors.Is(a.Err, context.DeadlineExceeded), errors.As(a.Err, &timeout) && timeout.Timeout():
+	case timedOut(err):
 		return OutcomeTimeout
 	}
 	return OutcomeConnection
+}
+
+func timedOut(err error) bool {
+	var timeout interface{ Timeout() bool }
+	return errors.As(err, &timeout) && timeout.Timeout()
 }

@@ -75,7 +75,7 @@ type Attempt struct {
 	// Wait is how long nothing may be sent to the authority, as of Ended; 0 when the response did not throttle.
 	Wait time.Duration
 
-	gone error // why the request's context had ended when there was no response
+	gone string // the outcome when the request's context had ended before there was a response
 }
 
 // ErrAborted is the failure of an attempt during which Base panicked or ended the goroutine.

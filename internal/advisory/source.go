@@ -17,7 +17,8 @@ import (
 )
 
 // Fetcher is the way to a source behind a URL. It sends one GET, with If-None-Match when etag is not empty, follows the rules of egress,
-// and repeats nothing. The caller closes the body. It must be safe for concurrent use.
+// and repeats nothing. An answer that asks for a pause is the error *Throttled. The caller closes the body. It must be safe for
+// concurrent use.
 type Fetcher interface {
 	Fetch(ctx context.Context, address, etag string) (*http.Response, error)
 }
@@ -94,7 +95,6 @@ func (s *Store) obtain(ctx context.Context, folder *durable.Spools, location, kn
 		return nil, errors.New("a source behind a URL needs a way to it")
 	}
 	resp, err := s.opts.Fetcher.Fetch(ctx, location, known)
-	received := time.Now()
 	if err != nil {
 		return nil, pause(err)
 	}
@@ -102,8 +102,6 @@ func (s *Store) obtain(ctx context.Context, folder *durable.Spools, location, kn
 	switch {
 	case resp.StatusCode == http.StatusNotModified && known != "":
 		return nil, errUnchanged
-	case resp.StatusCode == http.StatusTooManyRequests, resp.StatusCode == http.StatusServiceUnavailable:
-		return nil, throttled(resp, received)
 	case resp.StatusCode != http.StatusOK:
 		return nil, fmt.Errorf("the source answered %d", resp.StatusCode)
 	}
@@ -127,20 +125,15 @@ func download(folder *durable.Spools, resp *http.Response) (*export, error) {
 	return &export{path: spool.Path(), validator: resp.Header.Get("ETag"), release: spool.Discard}, nil
 }
 
-// pause looks for a refusal of our own cooldown in an error.
+// pause bounds what a source asks for, and takes a refusal of our own cooldown for the same.
 func pause(err error) error {
 	var refusal interface{ RetryAfterSeconds() int64 }
-	if errors.As(err, &refusal) {
-		return &Throttled{Wait: min(time.Duration(min(refusal.RetryAfterSeconds(), int64(maxWait/time.Second)))*time.Second, maxWait)}
+	var asked *Throttled
+	switch {
+	case errors.As(err, &asked):
+		return &Throttled{Wait: min(asked.Wait, maxWait)}
+	case errors.As(err, &refusal):
+		return &Throttled{Wait: time.Duration(min(refusal.RetryAfterSeconds(), int64(maxWait/time.Second))) * time.Second}
 	}
 	return err
-}
-
-// throttled reads a 429, or a 503 that names a wait.
-func throttled(resp *http.Response, received time.Time) error {
-	wait, ok := retryafter.Parse(resp.Header.Values("Retry-After"), received).Delay()
-	if resp.StatusCode != http.StatusTooManyRequests && (!ok || wait <= 0) {
-		return fmt.Errorf("the source answered %d", resp.StatusCode)
-	}
-	return &Throttled{Wait: min(wait, maxWait)}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -219,7 +220,7 @@ type refusal struct{}
 func (refusal) Error() string            { return "cooling" }
 func (refusal) RetryAfterSeconds() int64 { return 90 }
 
-// The pauses of the source are kept to the second, by the parser of the cooldown; virtual time shows when it is asked again.
+// The pauses of the source are kept to the second; virtual time shows when it is asked again.
 func TestPausesOfTheSource(t *testing.T) {
 	data := zipBytes(t, npmRecords(3)...)
 	for _, c := range []struct {
@@ -227,17 +228,10 @@ func TestPausesOfTheSource(t *testing.T) {
 		answer func() (*http.Response, error)
 		wait   time.Duration
 	}{
-		{"429 with seconds, longer than the interval", func() (*http.Response, error) { return respond(429, nil, "Retry-After", "7200"), nil }, 2 * time.Hour},
-		{"429 with seconds, shorter than the interval", func() (*http.Response, error) { return respond(429, nil, "Retry-After", "90"), nil }, 90 * time.Second},
-		{"429 with a date", func() (*http.Response, error) {
-			return respond(429, nil, "Retry-After", time.Now().Add(10*time.Minute).UTC().Format(http.TimeFormat)), nil
-		}, 10 * time.Minute},
-		{"429 without a word", func() (*http.Response, error) { return respond(429, nil), nil }, time.Hour},
-		{"429 with nonsense", func() (*http.Response, error) { return respond(429, nil, "Retry-After", "soon"), nil }, time.Hour},
-		{"429 with an endless wait", func() (*http.Response, error) {
-			return respond(429, nil, "Retry-After", "99999999999999999999999"), nil
-		}, 24 * time.Hour},
-		{"503 with seconds", func() (*http.Response, error) { return respond(503, nil, "Retry-After", "90"), nil }, 90 * time.Second},
+		{"a pause longer than the interval", func() (*http.Response, error) { return nil, &Throttled{Wait: 2 * time.Hour} }, 2 * time.Hour},
+		{"a pause shorter than the interval", func() (*http.Response, error) { return nil, &Throttled{Wait: 90 * time.Second} }, 90 * time.Second},
+		{"a pause of unknown length", func() (*http.Response, error) { return nil, &Throttled{} }, time.Hour},
+		{"an endless pause", func() (*http.Response, error) { return nil, &Throttled{Wait: math.MaxInt64} }, 24 * time.Hour},
 		{"503 without", func() (*http.Response, error) { return respond(503, nil), nil }, 5 * time.Minute},
 		{"a refusal of our own cooldown", func() (*http.Response, error) { return nil, refusal{} }, 90 * time.Second},
 		{"an error", func() (*http.Response, error) { return nil, errors.New("refused") }, 5 * time.Minute},

@@ -1,12 +1,16 @@
 package server
 
 import (
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/ecluse-gate/ecluse/internal/advisory"
 )
 
 const badAdvisory = `{"id":"GHSA-test-0001","modified":"1999-01-01T00:00:00Z","affected":[{"package":{"ecosystem":"npm","name":"a"},"versions":["1.0.0"]}],
@@ -48,4 +52,32 @@ func TestAdvisoriesReachTheRules(t *testing.T) {
 		t.Errorf("status: %s", rec.Body)
 	}
 	w.server.Close()
+}
+
+// A pause that the source asks for is kept as it was judged at its receipt; an answer that asks for none is an ordinary failure.
+func TestPauseOfTheAdvisorySource(t *testing.T) {
+	for _, c := range []struct {
+		status int
+		header []string
+		wait   time.Duration // -1: no pause
+	}{
+		{429, []string{"Retry-After", "7200"}, 2 * time.Hour}, // longer than any cooldown
+		{429, []string{"Retry-After", "Sat, 01 Jan 2000 00:10:00 GMT"}, 10 * time.Minute},
+		{429, []string{"Retry-After", "soon"}, 0},
+		{429, nil, 0},
+		{503, []string{"Retry-After", "90"}, 90 * time.Second},
+		{503, nil, -1},
+		{500, []string{"Retry-After", "90"}, -1},
+	} {
+		yaml := "advisories: {source: 'http://registry.test:80/osv/all.zip'}\nrules: {known-bad: {type: DenyIfAdvisory, minCVSS: 7, ecosystems: [npm]}}"
+		inWorld(t, yaml, func(w *world) {
+			w.public.Always(c.status, c.header...)
+			err := w.server.rules.advisories.Refresh(w.t.Context(), "npm")
+			pause, asked := errors.AsType[*advisory.Throttled](err)
+			if asked != (c.wait >= 0) || asked && pause.Wait != c.wait || err == nil {
+				t.Errorf("%d %q: %v", c.status, c.header, err)
+			}
+			w.server.Close()
+		})
+	}
 }

@@ -113,6 +113,11 @@ func (a advisorySource) Fetch(ctx context.Context, address, etag string) (*http.
 	if err != nil {
 		return nil, err
 	}
+	if resp.Throttled {
+		_ = resp.Body.Close()
+		wait, _ := resp.RetryAfter.Delay()
+		return nil, &advisory.Throttled{Wait: wait}
+	}
 	return resp.Response, nil
 }
 

@@ -13,9 +13,6 @@ import (
 // attempt counts one request that was really sent (R80), and opens a client span for it; none for a refused one (R83).
 func (c *Client) attempt(ctx context.Context, a cooldownhttp.Attempt) {
 	kind, outcome := string(kindOf(ctx)), a.Outcome()
-	if a.Err != nil {
-		outcome = outcomeOf(ctx, a.Err)
-	}
 	_, span := c.opts.Tracer.Start(ctx, "upstream "+a.Method, trace.WithSpanKind(trace.SpanKindClient), trace.WithTimestamp(a.Began),
 		trace.WithAttributes(attribute.String("server.address", a.Authority.Host), attribute.Int("server.port", int(a.Authority.Port)),
 			attribute.String("ecluse.kind", kind)))

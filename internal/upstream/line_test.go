@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -250,6 +252,27 @@ func TestExtendedIsLogged(t *testing.T) {
 		}
 		if !slices.Equal(lines, want) {
 			t.Errorf("logged %q", lines)
+		}
+	})
+}
+
+// slowLog is a log whose writer takes longer than the pause that it writes of.
+type slowLog struct{ slog.Handler }
+
+func (h slowLog) Handle(ctx context.Context, r slog.Record) error {
+	time.Sleep(2 * time.Second)
+	return h.Handler.Handle(ctx, r)
+}
+
+// R2, R15: an answer is judged once, at its receipt. That the date of a 503 passes on its way to the caller does not make another answer
+// of it.
+func TestOneVerdictForEachAnswer(t *testing.T) {
+	inRegistry(t, upstream.Options{Logger: slog.New(slowLog{slog.DiscardHandler})}, func(g *registry) {
+		date := time.Now().Add(1500 * time.Millisecond).Truncate(time.Second)
+		g.script(func(string) *reply { return &reply{503, date.UTC().Format(http.TimeFormat)} })
+		o := g.do(g.t.Context(), "p")()[0]
+		if !o.throttled || o.wait != time.Second || o.status != 503 {
+			t.Errorf("%+v", o)
 		}
 	})
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ecluse-gate/ecluse/cooldown"
 	"github.com/ecluse-gate/ecluse/cooldown/cooldownhttp"
+	"github.com/ecluse-gate/ecluse/retryafter"
 )
 
 // Public is one public upstream. Every read asks its authority's cooldown first.
@@ -130,6 +131,8 @@ type Response struct {
 	// Throttled tells that this answer started or renewed a cooldown, which now lasts Wait.
 	Throttled bool
 	Wait      time.Duration
+	// RetryAfter is what the field says of a 429 or 503, as of the receipt; the cooldown bounds it, and others may not want to.
+	RetryAfter retryafter.Report
 }
 
 // Do sends one read, or refuses it with *cooldown.Refusal or *Busy, having sent nothing. An answer of any status is no error; no
@@ -156,7 +159,7 @@ func (p *Public) Do(ctx context.Context, r Request) (*Response, error) {
 			repeated = true
 			continue
 		}
-		return &Response{Response: resp, Throttled: attempt.Throttled, Wait: attempt.Wait}, nil
+		return &Response{Response: resp, Throttled: attempt.Throttled, Wait: attempt.Wait, RetryAfter: attempt.RetryAfter}, nil
 	}
 }
 
@@ -255,7 +258,7 @@ func (b *boundBody) Read(p []byte) (int, error) {
 	b.left -= int64(n)
 	b.ended = b.ended || err != nil
 	if err != nil && err != io.EOF {
-		err = &Failure{Outcome: outcomeOf(b.ctx, err), err: err}
+		err = &Failure{Outcome: cooldownhttp.OutcomeOf(b.ctx, err), err: err}
 	}
 	return n, err
 }

@@ -71,7 +71,9 @@ func (g *registry) client(o upstream.Options) (done func()) {
 	g.t.Helper()
 	o.Table = cooldown.New(cooldown.Options{Strict: func(m cooldown.Misuse) { panic(fmt.Sprint("permit ", m.Kind)) }})
 	o.Metrics, o.Tracer = obs.NewMetrics(), tracenoop.NewTracerProvider().Tracer("")
-	o.Logger = slog.New(slog.NewTextHandler(g.log, nil))
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.NewTextHandler(g.log, nil))
+	}
 	c := upstream.New(o)
 	base, _ := url.Parse("http://registry.example/")
 	var err error

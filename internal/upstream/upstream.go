@@ -166,26 +166,16 @@ func failure(ctx context.Context, err error) error {
 	if busy, ok := errors.AsType[*Busy](err); ok {
 		return busy
 	}
-	return &Failure{Outcome: outcomeOf(ctx, err), err: err}
+	return &Failure{Outcome: cooldownhttp.OutcomeOf(ctx, err), err: err}
 }
 
-var errExchangeTimeout = errors.New("the exchange took too long")
+// errExchangeTimeout is why an exchange's context ends when its time is over.
+var errExchangeTimeout error = exchangeTimeout{}
 
-// outcomeOf tells a caller that has gone from a timeout and from a broken connection.
-func outcomeOf(ctx context.Context, err error) string {
-	var timeout net.Error
-	switch {
-	case errors.Is(context.Cause(ctx), errExchangeTimeout):
-		return "timeout"
-	case ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return "timeout"
-	case ctx.Err() != nil:
-		return "cancelled"
-	case errors.As(err, &timeout) && timeout.Timeout():
-		return "timeout"
-	}
-	return "connection"
-}
+type exchangeTimeout struct{}
+
+func (exchangeTimeout) Error() string { return "the exchange took too long" }
+func (exchangeTimeout) Timeout() bool { return true }
 
 type kindKey struct{}
 
