@@ -35,7 +35,7 @@ func (r ArtifactRequest) kind() upstream.Kind {
 	return upstream.Artifact
 }
 
-// what is the file as people call it.
+// what names the file in an error.
 func (r ArtifactRequest) what() string {
 	if r.Companion {
 		return r.File + companionSuffix
@@ -85,48 +85,52 @@ func (g *Gate) artifact(ctx context.Context, r ArtifactRequest) (*Artifact, erro
 		}
 	}
 	if g.firstParty(r.Name) {
-		if failed != nil {
-			return nil, failed
-		}
-		return nil, &NotFound{What: r.what()}
+		return nil, orFailed(failed, &NotFound{What: r.what()})
 	}
-	facts, err := g.version(ctx, r.Name, key)
+	facts, err := g.admitted(ctx, r, key)
 	if err != nil {
-		return nil, err
-	}
-	if err := g.admitVersion(time.Now(), r.Name, facts); err != nil {
-		return nil, err
+		return nil, orFailed(failed, err)
 	}
 	a, err := g.publicArtifact(ctx, r, facts)
 	if err == nil {
 		g.offerFile(r, facts)
 	}
-	return a, err
+	return a, orFailed(failed, err)
 }
 
-// version gives the facts of one public entry: from a current document, from the selected-version cache, or from a new read of the
-// listing, in this order (R47, C12, C44).
-func (g *Gate) version(ctx context.Context, name, entryKey string) (registry.Version, error) {
-	key, maxAge := versionKey{name, entryKey}, g.TTL
-	if kept := g.current(ctx, name); kept != nil {
-		if i := kept.doc.Lookup(entryKey); i >= 0 {
-			return g.selected(key, kept.doc.Versions()[i]), nil
-		}
-		maxAge = min(missTTL, g.TTL) // it may just have been published: an absence is believed only when it is news
-	} else if v, ok := g.versions.Get(key); ok && time.Since(v.read) < max(versionTTL, g.TTL) {
-		return v.version, nil
+// admitted gives the facts of a public file that the rules admit.
+func (g *Gate) admitted(ctx context.Context, r ArtifactRequest, key string) (registry.Version, error) {
+	facts, err := g.version(ctx, r.Name, key, r.Name+" "+key, anything)
+	if err == nil {
+		err = g.admitVersion(time.Now(), r.Name, facts)
 	}
-	got, err := g.publicDocument(ctx, name, maxAge)
+	if err != nil || g.listed(r, facts) {
+		return facts, err
+	}
+	facts, err = g.version(ctx, r.Name, key, r.what(), func(v registry.Version) bool { return g.listed(r, v) }) // it may have come since
+	if err == nil {
+		err = g.admitVersion(time.Now(), r.Name, facts)
+	}
+	return facts, err
+}
+
+// version gives the facts of one public entry in which want finds what is wanted: from a current document, from the selected-version
+// cache, or from a new read of the listing, in this order (R47, C12, C44).
+func (g *Gate) version(ctx context.Context, name, entryKey, what string, want func(registry.Version) bool) (registry.Version, error) {
+	key := versionKey{name, entryKey}
+	if g.current(ctx, name) == nil {
+		if v, ok := g.versions.Get(key); ok && time.Since(v.read) < max(versionTTL, g.TTL) && want(v.version) {
+			return v.version, nil
+		}
+	}
+	e, err := g.find(ctx, name, what, holding(entryKey, want))
+	if is[*NotFound](err) {
+		g.versions.Delete(key)
+	}
 	if err != nil {
 		return registry.Version{}, err
 	}
-	if got.entry != nil {
-		if i := got.entry.doc.Lookup(entryKey); i >= 0 {
-			return g.selected(key, got.entry.doc.Versions()[i]), nil
-		}
-	}
-	g.versions.Delete(key)
-	return registry.Version{}, &NotFound{What: name + " " + entryKey}
+	return g.selected(key, e.doc.Versions()[e.doc.Lookup(entryKey)], e.checked), nil
 }
 
 // current is the document in memory, ready for use, if it need not be asked for again; else nil.
@@ -142,11 +146,11 @@ func (g *Gate) current(ctx context.Context, name string) *entry {
 }
 
 // selected keeps the facts of one entry, and them alone: as the document has them, they would hold all of its text in memory.
-func (g *Gate) selected(key versionKey, v registry.Version) registry.Version {
+func (g *Gate) selected(key versionKey, v registry.Version, read time.Time) registry.Version {
 	own, size := v.Clone()
 	const fixed = 256                                                 // the key's and the value's place in the store
 	key = versionKey{strings.Clone(key.name), strings.Clone(key.key)} // they are parts of a request's address, which may be long
-	g.versions.Put(key, versionFacts{own, time.Now()}, int64(len(key.name)+len(key.key))+size+fixed)
+	g.versions.Put(key, versionFacts{own, read}, int64(len(key.name)+len(key.key))+size+fixed)
 	return own
 }
 
@@ -157,7 +161,7 @@ type place struct {
 	digests  []registry.Digest
 }
 
-// locate finds the place of a public file. An address of another host is never asked; where the protocol has a convention, the
+// locate finds the place of a public file that is listed. An address of another host is never asked; where the protocol has a convention, the
 // upstream itself is asked at the conventional place instead, since mirrors list other hosts' addresses.
 func (g *Gate) locate(r ArtifactRequest, v registry.Version) (place, error) {
 	if len(v.Artifacts) == 0 || r.Companion && v.Artifacts[0].Companion == nil {

@@ -68,7 +68,7 @@ func TestSelectedFactsAreBounded(t *testing.T) {
 	doc := newMemoryGate(t, 64<<20).read("a", 50, time.Now()).doc
 	for i := range 5000 {
 		name := fmt.Sprint("package-", i)
-		g.selected(versionKey{name, "1.0.0"}, doc.Versions()[i%50])
+		g.selected(versionKey{name, "1.0.0"}, doc.Versions()[i%50], time.Now())
 		if n, bytes := g.versions.Size(); bytes > 1<<20 || n > 3500 {
 			t.Fatalf("%d facts of %d bytes", n, bytes)
 		}

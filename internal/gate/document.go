@@ -41,12 +41,15 @@ func (e *entry) cost() int64 {
 
 // fetched is the outcome of one public listing read.
 type fetched struct {
-	entry    *entry // nil: the upstream says that there is no such package
-	retained bool   // from before a cooldown, and older than its time (R87)
+	entry *entry // nil: the upstream says that there is no such package
+	fresh bool   // the upstream said so to this very request, or to one that it shared
+	// stale is the cooldown that kept the document from being confirmed, when it is older than was
+	// asked for (R87); else nil.
+	stale *Unavailable
 }
 
 // publicDocument gives the public document of a package: kept, fetched, or, while the authority cools, retained. Callers of the
-// same document share one read (R46). Its errors are those of fromPublic.
+// same document share one read (R46). Its errors are those of Listing.
 func (g *Gate) publicDocument(ctx context.Context, name string, maxAge time.Duration) (fetched, error) {
 	kept := g.recall(ctx, name)
 	ok := kept != nil
@@ -56,7 +59,7 @@ func (g *Gate) publicDocument(ctx context.Context, name string, maxAge time.Dura
 	var out fetched
 	var err error
 	if refusal := g.Public.Refused(time.Now()); refusal != nil {
-		err = fromPublic(refusal)
+		err = g.unsent(g.Public, refusal)
 	} else {
 		out, err = g.fetches.Do(ctx, name, func(ctx context.Context) (fetched, error) {
 			now := g.recall(ctx, name) // a read that has ended since the look above has left its answer
@@ -69,11 +72,13 @@ func (g *Gate) publicDocument(ctx context.Context, name string, maxAge time.Dura
 		})
 	}
 	if err == nil {
+		out.fresh = true
 		return out, nil
 	}
-	var wait *Unavailable
-	if ok && errors.As(err, &wait) && wait.Cooldown && time.Since(kept.checked) < g.MaxStale {
-		return fetched{entry: kept, retained: true}, nil
+	err = taken(err)
+	wait, transient := errors.AsType[*Unavailable](err)
+	if ok && transient && wait.Cooldown && time.Since(kept.checked) < g.MaxStale {
+		return fetched{entry: kept, stale: wait}, nil
 	}
 	return fetched{}, err
 }
@@ -91,7 +96,7 @@ func (g *Gate) fetch(ctx context.Context, name string, kept *entry) (fetched, er
 	}
 	resp, err := g.Public.Do(ctx, req)
 	if err != nil {
-		return fetched{}, fromPublic(err)
+		return fetched{}, g.unsent(g.Public, err)
 	}
 	defer resp.Body.Close()
 	switch s := resp.StatusCode; {
@@ -100,7 +105,7 @@ func (g *Gate) fetch(ctx context.Context, name string, kept *entry) (fetched, er
 	case s == http.StatusNotModified && req.IfNoneMatch != "":
 		return g.confirm(name, kept), nil
 	}
-	err = publicStatus(resp, name)
+	err = g.publicStatus(resp, name)
 	if is[*NotFound](err) {
 		g.forget(name)
 		return fetched{}, nil

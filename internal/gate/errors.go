@@ -3,6 +3,7 @@ package gate
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/ecluse-gate/ecluse/cooldown"
@@ -42,17 +43,37 @@ func (e *Forbidden) Error() string {
 type Unavailable struct {
 	// Wait is how long until asking again makes sense.
 	Wait time.Duration
-	// Cooldown tells that a public authority's cooldown is the cause; Forwarded that this very request met the throttled answer.
-	Cooldown, Forwarded bool
-	// Probing tells that another request is just finding out whether the cooldown is over.
+	// Cooldown tells that a public authority's cooldown is the cause. Forwarded tells that this very
+	// request met the throttled answer, Collapsed that it waited for another one that did.
+	Cooldown, Forwarded, Collapsed bool
+	// Probing tells that another request is finding out whether the cooldown is over.
 	Probing bool
-	// Authority is set when the request was refused without being sent.
-	Authority string
-	Reason    string
+	// Authority is the "host:port" that cools, and Part what of the ecosystem's public side it is:
+	// registry, index or files. Both are set for a cooldown alone.
+	Authority, Part string
+	Reason          string
+
+	taken *atomic.Bool // by the one caller of a shared read whose request the throttled answer is for
 }
 
-// Error implements error.
-func (e *Unavailable) Error() string { return e.Reason }
+// Error implements error. It names the wait.
+func (e *Unavailable) Error() string {
+	n := e.RetryAfter()
+	if n == 1 {
+		return e.Reason + "; try again in 1 second"
+	}
+	return fmt.Sprintf("%s; try again in %d seconds", e.Reason, n)
+}
+
+// RetryAfter is the wait in whole seconds, rounded up: never 0, at least 1 (R35). The longest waits
+// do not wrap round.
+func (e *Unavailable) RetryAfter() int64 {
+	n := int64(e.Wait / time.Second)
+	if e.Wait%time.Second > 0 {
+		n++
+	}
+	return max(1, n)
+}
 
 // BadUpstream says that an upstream answered with something that cannot be used.
 type BadUpstream struct {
@@ -66,31 +87,65 @@ type BadUpstream struct {
 // Error implements error.
 func (e *BadUpstream) Error() string { return e.Reason }
 
-// paused is what a request hears that met a throttled answer.
-func paused(wait time.Duration) *Unavailable {
-	return &Unavailable{
-		Wait: wait, Cooldown: true, Forwarded: true,
-		Reason: "the public registry asked for a pause; nothing is sent to it until that is over",
+// cooled is what a request hears that the cooldown of an upstream kept from being sent.
+func (g *Gate) cooled(u *upstream.Public, wait time.Duration) *Unavailable {
+	e := &Unavailable{Wait: wait, Cooldown: true, Authority: u.Authority().String(), Part: g.part(u)}
+	e.Reason = fmt.Sprintf("the public registry is rate-limiting us; nothing is sent to %s (%s) for now", e.Authority, e.Part)
+	return e
+}
+
+// met is what the requests hear whose read met the throttled answer; each takes it with taken.
+func (g *Gate) met(u *upstream.Public, wait time.Duration) *Unavailable {
+	e := g.cooled(u, wait)
+	e.Forwarded, e.taken = true, new(atomic.Bool)
+	return e
+}
+
+// taken is the error of one caller of a shared read. A throttled answer is one caller's own; the
+// others, who sent nothing, were refused because of it (R80).
+func taken(err error) error {
+	e, ok := errors.AsType[*Unavailable](err)
+	if !ok || e.taken == nil || e.taken.CompareAndSwap(false, true) {
+		return err
 	}
+	other := *e
+	other.Forwarded, other.Collapsed = false, true
+	return &other
+}
+
+// part is what of the public side an upstream is.
+func (g *Gate) part(u *upstream.Public) string {
+	switch {
+	case u != g.Public:
+		return "files"
+	case g.Ecosystem.ScanIndex != nil:
+		return "index"
+	}
+	return "registry"
+}
+
+// unsent types the error with which a public read ended before there was an answer.
+func (g *Gate) unsent(u *upstream.Public, err error) error {
+	r, ok := errors.AsType[*cooldown.Refusal](err)
+	if !ok {
+		return fromPublic(err)
+	}
+	e := g.cooled(u, r.Wait)
+	if e.Probing = r.Probing; e.Probing {
+		e.Reason = fmt.Sprintf("the public registry is rate-limiting us; a recovery probe is in progress at %s (%s)", e.Authority, e.Part)
+	}
+	return e
 }
 
 const transientWait = time.Second // what R92 advertises where nobody named a delay
 
-// fromPublic types what a public read ended with, for a client: a refusal, no answer, or an answer that cannot be used.
+// fromPublic types what a public read ended with, for a client: no answer, or an answer that cannot be used.
 func fromPublic(err error) error {
-	if r, ok := errors.AsType[*cooldown.Refusal](err); ok {
-		u := &Unavailable{Wait: r.Wait, Cooldown: true, Probing: r.Probing, Authority: r.Authority.String()}
-		u.Reason = "the public registry asked for a pause; nothing is sent to it until that is over"
-		if r.Probing {
-			u.Reason = "the public registry is just being asked whether its pause is over"
-		}
-		return u
-	}
 	if errors.Is(err, integrity.ErrMismatch) {
 		return &BadUpstream{Reason: err.Error(), Mismatch: true}
 	}
 	if errors.Is(err, upstream.ErrForbiddenAddress) { // waiting does not help
-		return &BadUpstream{Reason: "the public registry was not asked: its name leads to an internal network; if that is meant, name it in egress.allowInternal"}
+		return &BadUpstream{Reason: "refusing to connect: the registry's host resolves to a private address; to allow it, add it to egress.allowInternal"}
 	}
 	if b, ok := errors.AsType[*upstream.Busy](err); ok {
 		return &Unavailable{Wait: b.Wait, Reason: "too many requests are waiting for the public registry"}
@@ -104,7 +159,7 @@ func fromPublic(err error) error {
 	return err
 }
 
-// worse keeps the error that a client must hear when two reads failed: what passes last, with the longest wait (R44).
+// longest is the one of two that a client must hear: the one with the longer wait (R44).
 func longest(a, b *Unavailable) *Unavailable {
 	if a == nil || b != nil && b.Wait > a.Wait {
 		return b

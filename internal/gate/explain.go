@@ -2,9 +2,11 @@ package gate
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/ecluse-gate/ecluse/internal/policy"
+	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
 // Explanation is the verdict on one version, with its reason.
@@ -18,30 +20,28 @@ type Explanation struct {
 // Explain judges the public versions of a package as Listing and Artifact do; a version limits it to that one. Its errors are those of
 // Listing.
 func (g *Gate) Explain(ctx context.Context, name, version string) ([]Explanation, error) {
-	got, err := g.publicDocument(ctx, name, g.TTL)
+	what, asked := name, anything
+	if version != "" {
+		what, asked = name+"@"+version, func(v registry.Version) bool { return v.Version == version }
+	}
+	doc, err := g.find(ctx, name, what, func(e *entry) bool { return slices.ContainsFunc(e.doc.Versions(), asked) })
 	if err != nil {
 		return nil, err
 	}
-	if got.entry == nil {
-		return nil, &NotFound{What: name}
-	}
 	now, set := time.Now(), g.policy.Load()
 	var out []Explanation
-	for i, v := range got.entry.doc.Versions() {
-		if version != "" && v.Version != version {
+	for i, v := range doc.doc.Versions() {
+		if !asked(v) {
 			continue
 		}
 		e := Explanation{Version: v.Version, Verdict: g.verdict(now, set, name, v)}
-		if got.entry.elsewhere[i] {
+		if doc.elsewhere[i] {
 			e.Verdict = policy.Verdict{Rule: "unreachable", Reason: "its file lies on a host that is not configured"}
 		}
 		if g.Ecosystem.ArtifactPath == nil && len(v.Artifacts) > 0 {
 			e.File = v.Artifacts[0].File
 		}
 		out = append(out, e)
-	}
-	if len(out) == 0 {
-		return nil, &NotFound{What: name + "@" + version}
 	}
 	return out, nil
 }

@@ -38,7 +38,7 @@ func (g *Gate) publicArtifact(ctx context.Context, r ArtifactRequest, v registry
 func (g *Gate) askFile(ctx context.Context, r ArtifactRequest, p place) (*upstream.Response, error) {
 	resp, err := p.upstream.Do(ctx, upstream.Request{Method: r.Method, URL: p.url, Kind: r.kind()})
 	if err != nil {
-		return nil, fromPublic(err)
+		return nil, g.unsent(p.upstream, err)
 	}
 	s := resp.StatusCode
 	if s == http.StatusOK {
@@ -46,10 +46,8 @@ func (g *Gate) askFile(ctx context.Context, r ArtifactRequest, p place) (*upstre
 	}
 	defer resp.Body.Close()
 	if resp.Throttled || s == http.StatusServiceUnavailable {
-		body, err := io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
-		return nil, &refused{
-			status: s, header: relayHeader(resp.Header), body: body, cut: err != nil, throttled: resp.Throttled, wait: resp.Wait,
-		}
+		header, body := refusalOf(r.Method, resp.Response)
+		return nil, &refused{from: p.upstream, status: s, header: header, body: body, throttled: resp.Throttled, wait: resp.Wait}
 	}
 	g.Metrics.RelayAnomaly(g.Ecosystem.Name, string(r.kind()), "status")
 	if s == http.StatusNotFound {
@@ -61,13 +59,33 @@ func (g *Gate) askFile(ctx context.Context, r ArtifactRequest, p place) (*upstre
 // refused is an upstream's own refusal of a file. A throttled one is handed to one caller as it came (R50); others who waited for the
 // same transfer hear of the cooldown (R51). One that began no cooldown is for everybody (R3).
 type refused struct {
+	from      *upstream.Public
 	status    int
 	header    http.Header
 	body      []byte
-	cut       bool
 	throttled bool
 	wait      time.Duration
 	taken     atomic.Bool
+}
+
+// refusalOf reads a refusal that may be handed on. What counts are its status and its fields (R50): a body that is too large, is cut or
+// comes too slowly is left out, with the fields that describe it, rather than hide them behind a broken transfer.
+func refusalOf(method string, resp *http.Response) (http.Header, []byte) {
+	header := relayHeader(resp.Header)
+	if method == http.MethodHead {
+		return header, nil
+	}
+	slow := time.AfterFunc(refusalTime, func() { _ = resp.Body.Close() })
+	defer slow.Stop()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxRefusal+1))
+	if err != nil || len(body) > maxRefusal {
+		body = nil
+		for _, name := range []string{"Content-Digest", "Content-Encoding", "Content-Md5", "Content-Range", "Digest", "Etag", "Repr-Digest"} {
+			header.Del(name)
+		}
+	}
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+	return header, body
 }
 
 // Error implements error.
@@ -80,7 +98,9 @@ func (g *Gate) relay(r ArtifactRequest, err error) error {
 		return err
 	}
 	if e.throttled && (r.worker || !e.taken.CompareAndSwap(false, true)) {
-		return paused(e.wait)
+		wait := g.cooled(e.from, e.wait)
+		wait.Collapsed = true
+		return wait
 	}
 	reason := "status"
 	if e.throttled {
@@ -94,16 +114,8 @@ func (g *Gate) relay(r ArtifactRequest, err error) error {
 type relayed struct{ *refused }
 
 func (e *relayed) artifact() *Artifact {
-	body := io.Reader(bytes.NewReader(e.body))
-	if e.cut {
-		body = io.MultiReader(body, brokenReader{})
-	}
-	return &Artifact{Status: e.status, Header: e.header, Relayed: true, Throttled: e.throttled, Body: io.NopCloser(body)}
+	return &Artifact{Status: e.status, Header: e.header, Relayed: true, Throttled: e.throttled, Body: io.NopCloser(bytes.NewReader(e.body))}
 }
-
-type brokenReader struct{}
-
-func (brokenReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
 // storeName is the name under which a file is kept: its strongest digest. Only digests that nobody can forge are names.
 func storeName(digests []registry.Digest) (name string, d registry.Digest, ok bool) {

@@ -9,7 +9,7 @@ import (
 // FloorRule is the name under which denials for weak integrity are reported and counted.
 const FloorRule = "integrity-floor"
 
-// floor denies a version whose integrity is too weak to be proved.
+// floor denies a version whose integrity is too weak to verify its file.
 func (g *Gate) floor(name string, v registry.Version, f integrity.Floor) error {
 	if f.Meets(v) {
 		return nil
@@ -19,5 +19,5 @@ func (g *Gate) floor(name string, v registry.Version, f integrity.Floor) error {
 }
 
 func floorVerdict(f integrity.Floor) policy.Verdict {
-	return policy.Verdict{Rule: FloorRule, Reason: "its listing names no digest of at least " + f.String() + ", so the file cannot be proved"}
+	return policy.Verdict{Rule: FloorRule, Reason: "its listing has no digest of " + f.String() + " or stronger, so the file cannot be verified"}
 }

@@ -21,36 +21,71 @@ type index struct {
 // indexPath is where a simple index has the list of its projects, below the base.
 const indexPath = "/"
 
-// Index lists all packages that the upstreams hold, sorted. It obeys the cooldown as a listing does; a retained list serves while the
-// authority cools.
-func (g *Gate) Index(ctx context.Context, authorization string) ([]string, error) {
-	names, err := g.index(ctx, authorization)
-	g.countDecision("listing", "metadata", err)
-	return names, err
+// Projects is the list of all packages, and how to serve it.
+type Projects struct {
+	// Names are sorted.
+	Names    []string
+	Degraded Degradation
+	// Cooldown is as in Listing.
+	Cooldown *Unavailable
 }
 
-func (g *Gate) index(ctx context.Context, authorization string) ([]string, error) {
+// Index lists all packages that the upstreams hold. It obeys the cooldown as a listing does: a retained list serves while the authority
+// cools, or the private one alone. Its errors are those of Listing.
+func (g *Gate) Index(ctx context.Context, authorization string) (*Projects, error) {
+	p, err := g.index(ctx, authorization)
+	if err != nil {
+		g.countDecision("listing", "metadata", err)
+		return nil, err
+	}
+	g.countListing(p.Degraded, p.Cooldown)
+	return p, nil
+}
+
+func (g *Gate) index(ctx context.Context, authorization string) (*Projects, error) {
+	var res resolved
 	var private []string
 	if g.Private != nil {
 		names, err := g.privateIndex(ctx, authorization)
-		if _, transient := errors.AsType[*Unavailable](err); err != nil && !(transient && g.DegradePrivate) {
+		wait, transient := errors.AsType[*Unavailable](err)
+		switch {
+		case transient && g.DegradePrivate:
+			res.failed, res.degraded = wait, DegradedPrivate
+		case transient:
+			return nil, longest(wait, g.cooling())
+		case err != nil:
 			return nil, err
 		}
 		private = names
 	}
-	public, err := g.publicIndex(ctx)
-	if err != nil && len(private) == 0 {
-		return nil, err
+	public, stale, err := g.publicIndex(ctx)
+	switch {
+	case stale != nil:
+		res = res.with(fetched{stale: stale})
+	case err != nil && len(private) == 0:
+		return nil, orFailed(res.failed, err)
+	case is[*NotFound](err): // it has no such list
+	case err != nil:
+		res.degraded, res.missing = DegradedTransient, err
+		if res.cooldown() != nil {
+			res.degraded = DegradedCooldown
+		}
 	}
 	all := slices.Concat(private, public)
+	if len(all) == 0 && res.degraded != Complete { // an empty list is a no
+		return nil, res.no(&NotFound{What: projectList}, false)
+	}
 	slices.Sort(all)
-	return slices.Compact(all), nil
+	return &Projects{Names: slices.Compact(all), Degraded: res.degraded, Cooldown: res.cooldown()}, nil
 }
 
-func (g *Gate) publicIndex(ctx context.Context) ([]string, error) {
+const projectList = "the list of projects"
+
+// publicIndex gives the public list, and the cooldown for which it is a retained one.
+func (g *Gate) publicIndex(ctx context.Context) (names []string, stale *Unavailable, err error) {
 	kept := g.projects.Load()
 	if kept != nil && time.Since(kept.checked) < g.TTL {
-		return kept.names, nil
+		return kept.names, nil, nil
 	}
 	fresh, err := g.indexes.Do(ctx, "", func(ctx context.Context) (*index, error) {
 		if now := g.projects.Load(); now != nil && time.Since(now.checked) < g.TTL { // read since the look above
@@ -59,12 +94,13 @@ func (g *Gate) publicIndex(ctx context.Context) ([]string, error) {
 		return g.fetchIndex(ctx)
 	})
 	if err == nil {
-		return fresh.names, nil
+		return fresh.names, nil, nil
 	}
+	err = taken(err)
 	if wait, ok := errors.AsType[*Unavailable](err); ok && wait.Cooldown && kept != nil && time.Since(kept.checked) < g.MaxStale {
-		return kept.names, nil
+		return kept.names, wait, nil
 	}
-	return nil, err
+	return nil, nil, err
 }
 
 func (g *Gate) fetchIndex(ctx context.Context) (*index, error) {
@@ -74,11 +110,11 @@ func (g *Gate) fetchIndex(ctx context.Context) (*index, error) {
 	}
 	resp, err := g.Public.Do(ctx, upstream.Request{Method: http.MethodGet, URL: u, Kind: upstream.Metadata, Accept: g.Ecosystem.ListingAccept})
 	if err != nil {
-		return nil, fromPublic(err)
+		return nil, g.unsent(g.Public, err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return nil, publicStatus(resp, "the list of projects")
+		return nil, g.publicStatus(resp, projectList)
 	}
 	names, err := g.readIndex(resp.Response)
 	if err != nil {
@@ -118,10 +154,10 @@ func (g *Gate) readIndex(resp *http.Response) ([]string, error) {
 }
 
 // publicStatus types an answer to a public metadata read that is not the document (R45, R92); an absence is *NotFound.
-func publicStatus(resp *upstream.Response, what string) error {
+func (g *Gate) publicStatus(resp *upstream.Response, what string) error {
 	switch s := resp.StatusCode; {
 	case resp.Throttled:
-		return paused(resp.Wait)
+		return g.met(g.Public, resp.Wait)
 	case s == http.StatusNotFound || s == http.StatusGone:
 		return &NotFound{What: what}
 	case s == http.StatusRequestTimeout || s >= 500:

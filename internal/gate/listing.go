@@ -35,8 +35,8 @@ const (
 type Listing struct {
 	*Rendered
 	Degraded Degradation
-	// Forwarded tells that this request met the throttled answer itself.
-	Forwarded bool
+	// Cooldown is the cooldown for which it is degraded; nil when it is not, or for another reason alone.
+	Cooldown *Unavailable
 }
 
 // As is the listing under another media type that its form may have.
@@ -52,11 +52,12 @@ func (l *Listing) As(contentType string) *Listing {
 // *Denied, *Forbidden, *Unavailable and *BadUpstream; anything else is a fault of ours.
 func (g *Gate) Listing(ctx context.Context, r ListingRequest) (*Listing, error) {
 	l, err := g.listing(ctx, r)
-	g.countDecision("listing", "metadata", err)
-	if err == nil && l.Degraded != Complete {
-		g.Metrics.Degraded(g.Ecosystem.Name, string(l.Degraded))
+	if err != nil {
+		g.countDecision("listing", "metadata", err)
+		return nil, err
 	}
-	return l, err
+	g.countListing(l.Degraded, l.Cooldown)
+	return l, nil
 }
 
 func (g *Gate) listing(ctx context.Context, r ListingRequest) (*Listing, error) {
@@ -64,14 +65,14 @@ func (g *Gate) listing(ctx context.Context, r ListingRequest) (*Listing, error) 
 	if err != nil {
 		return nil, err
 	}
-	l := &Listing{Degraded: res.degraded, Forwarded: res.forwarded}
+	l := &Listing{Degraded: res.degraded, Cooldown: res.cooldown()}
 	if res.private == nil {
 		l.Rendered, err = g.renderPublic(r, res.public)
 	} else {
 		l.Rendered, err = g.renderMerged(r, res)
 	}
 	if err != nil {
-		return nil, err
+		return nil, res.no(err, false)
 	}
 	if l.Degraded != Complete && l.Degraded != DegradedRetained {
 		l.Rendered = l.Rendered.marked() // never to answer for the complete one (R43, R49)
@@ -83,8 +84,12 @@ func (g *Gate) listing(ctx context.Context, r ListingRequest) (*Listing, error) 
 // as Listing.
 func (g *Gate) Version(ctx context.Context, r ListingRequest, selector string) (*Listing, error) {
 	l, err := g.oneVersion(ctx, r, selector)
-	g.countDecision("listing", "metadata", err)
-	return l, err
+	if err != nil {
+		g.countDecision("listing", "metadata", err)
+		return nil, err
+	}
+	g.countListing(l.Degraded, l.Cooldown)
+	return l, nil
 }
 
 func (g *Gate) oneVersion(ctx context.Context, r ListingRequest, selector string) (*Listing, error) {
@@ -92,33 +97,86 @@ func (g *Gate) oneVersion(ctx context.Context, r ListingRequest, selector string
 	if err != nil {
 		return nil, err
 	}
-	parts, _, err := g.parts(time.Now(), g.policy.Load(), r.Name, res)
-	if err != nil {
-		return nil, err
-	}
-	out, ok, err := g.Ecosystem.RenderVersion(g.view(r, parts), selector)
-	if err != nil {
-		return nil, err
-	}
-	if ok {
-		return &Listing{Rendered: newRendered(out, nil), Degraded: res.degraded, Forwarded: res.forwarded}, nil
-	}
-	if res.public != nil {
-		if i := res.public.doc.Lookup(selector); i >= 0 {
-			if err := g.admitVersion(time.Now(), r.Name, res.public.doc.Versions()[i]); err != nil {
-				return nil, err
-			}
+	out, named, err := g.pick(r, res, selector)
+	if isDenial(err) && !named && res.public != nil && res.missing == nil { // it may have been published since
+		got, unread := g.confirmed(ctx, r.Name, fetched{entry: res.public, fresh: res.fresh})
+		switch {
+		case unread != nil:
+			res.missing = unread
+		case got.entry != res.public || got.stale != nil:
+			res = res.with(got)
+			out, named, err = g.pick(r, res, selector)
 		}
 	}
-	return nil, &NotFound{What: r.Name + "@" + selector}
+	if err != nil {
+		return nil, res.no(err, named)
+	}
+	return &Listing{Rendered: newRendered(out, nil), Degraded: res.degraded, Cooldown: res.cooldown()}, nil
 }
 
-// resolved is what the upstreams hold of a package; at least one of the two documents is there.
+// pick renders one version of what resolved. Named tells that an error is the verdict on that very version.
+func (g *Gate) pick(r ListingRequest, res resolved, selector string) (out registry.Rendering, named bool, err error) {
+	now := time.Now()
+	parts, _, err := g.parts(now, g.policy.Load(), r.Name, res)
+	if err == nil {
+		var ok bool
+		if out, ok, err = g.Ecosystem.RenderVersion(g.view(r, parts), selector); ok || err != nil {
+			return out, false, err
+		}
+		err = &NotFound{What: r.Name + "@" + selector}
+	}
+	if denied := g.deniedVersion(now, r.Name, res, selector); denied != nil {
+		return out, true, denied
+	}
+	return out, false, err
+}
+
+// deniedVersion is the verdict on a version that the documents hold, when it is one against it. The private one wins.
+func (g *Gate) deniedVersion(now time.Time, name string, res resolved, version string) error {
+	if res.private != nil {
+		if i := res.private.Lookup(version); i >= 0 {
+			return g.floor(name, res.private.Versions()[i], g.MinTrusted)
+		}
+	}
+	if res.public != nil {
+		if i := res.public.doc.Lookup(version); i >= 0 {
+			return g.admitVersion(now, name, res.public.doc.Versions()[i])
+		}
+	}
+	return nil
+}
+
+// resolved is what the upstreams hold of a package.
 type resolved struct {
-	private   registry.Document
-	public    *entry
-	degraded  Degradation
-	forwarded bool
+	private  registry.Document
+	public   *entry
+	fresh    bool // public was read for this request
+	degraded Degradation
+	// failed is the failure of the private side that the mount tolerates, and missing that of the
+	// public one, or the cooldown for which its document is not a fresh one. With either, what the
+	// documents do not hold is not absent (R99).
+	failed  *Unavailable
+	missing error
+}
+
+// with is res with what a public read gave.
+func (res resolved) with(got fetched) resolved {
+	res.public, res.fresh = got.entry, got.fresh
+	if got.stale != nil {
+		res.missing = got.stale
+		if res.failed == nil {
+			res.degraded = DegradedRetained
+		}
+	}
+	return res
+}
+
+// cooldown is the cooldown because of which not everything is there or fresh; nil when there is none.
+func (res resolved) cooldown() *Unavailable {
+	if wait, ok := errors.AsType[*Unavailable](res.missing); ok && wait.Cooldown {
+		return wait
+	}
+	return nil
 }
 
 // resolve asks the private upstream, then the public one.
@@ -127,47 +185,38 @@ func (g *Gate) resolve(ctx context.Context, name, authorization string) (resolve
 	if err != nil {
 		return resolved{}, err
 	}
-	res := resolved{private: private}
+	res := resolved{private: private, failed: failed}
 	if failed != nil {
 		res.degraded = DegradedPrivate
 	}
 	if !g.firstParty(name) {
 		got, err := g.publicDocument(ctx, name, g.TTL)
 		if err != nil {
-			return g.withoutPublic(res, failed, err)
+			return g.withoutPublic(res, err)
 		}
-		res.public = got.entry
-		if got.retained && failed == nil {
-			res.degraded = DegradedRetained
-		}
+		res = res.with(got)
 	}
 	if res.private == nil && res.public == nil {
-		if failed != nil {
-			return resolved{}, failed // it may exist where nobody could look
-		}
-		return resolved{}, &NotFound{What: name}
+		return resolved{}, res.no(&NotFound{What: name}, false)
 	}
 	return res, nil
 }
 
 // withoutPublic serves the private versions while the public upstream cannot answer, and says so (R43); with none to serve, the
 // client hears of the public trouble, or of the longer wait of two (R44).
-func (g *Gate) withoutPublic(res resolved, failed *Unavailable, cause error) (resolved, error) {
-	wait, transient := errors.AsType[*Unavailable](cause)
+func (g *Gate) withoutPublic(res resolved, cause error) (resolved, error) {
+	_, transient := errors.AsType[*Unavailable](cause)
 	_, bad := errors.AsType[*BadUpstream](cause)
 	servable := 0
 	if res.private != nil {
 		_, servable = g.trusted(res.private)
 	}
 	if servable == 0 || !transient && !bad {
-		if transient && failed != nil {
-			return resolved{}, longest(wait, failed)
-		}
-		return resolved{}, cause
+		return resolved{}, orFailed(res.failed, cause)
 	}
-	res.degraded = DegradedTransient
-	if transient && wait.Cooldown {
-		res.degraded, res.forwarded = DegradedCooldown, wait.Forwarded
+	res.degraded, res.missing = DegradedTransient, cause
+	if res.cooldown() != nil {
+		res.degraded = DegradedCooldown
 	}
 	return res, nil
 }
@@ -197,7 +246,9 @@ func (g *Gate) cooling() *Unavailable {
 	if !closed {
 		return nil
 	}
-	return &Unavailable{Wait: wait, Cooldown: true, Reason: "the public registry asked for a pause, and the private one fails"}
+	e := g.cooled(g.Public, wait)
+	e.Reason += ", and the private one fails"
+	return e
 }
 
 // admission is which versions of a public document the rules admit now, and until when that stays so.
@@ -280,13 +331,31 @@ func (g *Gate) countDecision(kind, read string, err error) {
 	if err == nil {
 		decision = "admit"
 	} else if wait, ok := errors.AsType[*Unavailable](err); ok {
-		if wait.Authority != "" {
-			g.Metrics.Refusal(wait.Authority, read)
-		}
+		g.countCooldown(read, wait)
 	} else if isDenial(err) {
 		decision = "deny"
 	}
 	g.Metrics.Decision(g.Ecosystem.Name, kind, decision)
+}
+
+// countListing is countDecision for a listing that is served, although something may be missing from it.
+func (g *Gate) countListing(degraded Degradation, cooldown *Unavailable) {
+	g.Metrics.Decision(g.Ecosystem.Name, "listing", "admit")
+	if degraded != Complete {
+		g.Metrics.Degraded(g.Ecosystem.Name, string(degraded))
+	}
+	if cooldown != nil {
+		g.countCooldown("metadata", cooldown)
+	}
+}
+
+// countCooldown counts one client request whose answer is what it is because of a cooldown: refused,
+// degraded or retained. The one whose read met the throttled answer is an attempt and no refusal
+// (R80).
+func (g *Gate) countCooldown(read string, e *Unavailable) {
+	if e.Cooldown && !e.Forwarded {
+		g.Metrics.Refusal(e.Authority, read)
+	}
 }
 
 func isDenial(err error) bool { return is[*Denied](err) || is[*Forbidden](err) || is[*NotFound](err) }

@@ -216,8 +216,8 @@ func TestMemoryStaysWithinTheBudget(t *testing.T) {
 		name := fmt.Sprintf("package-%d", i)
 		long := strings.Clone(name + "?" + strings.Repeat("x", 60_000))[:len(name)] // as a request has it
 		e := g.read(strings.Clone(name), 60, time.Now())
-		g.selected(versionKey{long, "1"}, e.doc.Versions()[0])
-		g.selected(versionKey{long, "2"}, e.doc.Versions()[50])
+		g.selected(versionKey{long, "1"}, e.doc.Versions()[0], e.checked)
+		g.selected(versionKey{long, "2"}, e.doc.Versions()[50], e.checked)
 		if n, bytes := g.Documents.Size(); bytes > budget || n > i+1 {
 			t.Fatalf("%d documents of %d bytes", n, bytes)
 		}

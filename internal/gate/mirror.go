@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -52,25 +53,20 @@ func (g *Gate) Fetch(ctx context.Context, name, file, base string) (*Copy, error
 	if !ok || g.firstParty(name) {
 		return nil, &NotFound{What: file}
 	}
-	got, err := g.publicDocument(ctx, name, g.TTL)
+	r := ArtifactRequest{Method: http.MethodGet, Name: name, File: file, worker: true}
+	e, err := g.find(ctx, name, file, holding(key, func(v registry.Version) bool { return g.listed(r, v) }))
 	if err != nil {
 		return nil, err
 	}
-	if got.entry == nil {
-		return nil, &NotFound{What: name}
-	}
-	i := got.entry.doc.Lookup(key)
-	if i < 0 {
-		return nil, &NotFound{What: file}
-	}
-	out := &Copy{Version: got.entry.doc.Versions()[i]}
+	i := e.doc.Lookup(key)
+	out := &Copy{Version: e.doc.Versions()[i]}
 	if err := g.admitVersion(time.Now(), name, out.Version); err != nil {
 		return nil, err
 	}
-	if out.Manifest, err = g.manifest(name, base, got.entry.doc, i); err != nil {
+	if out.Manifest, err = g.manifest(name, base, e.doc, i); err != nil {
 		return nil, err
 	}
-	return out, g.open(ctx, ArtifactRequest{Method: http.MethodGet, Name: name, File: file, worker: true}, out)
+	return out, g.open(ctx, r, out)
 }
 
 func (g *Gate) manifest(name, base string, doc registry.Document, i int) ([]byte, error) {
@@ -154,21 +150,10 @@ func (g *Gate) FilesOf(ctx context.Context, name string, meant func(version stri
 	if g.firstParty(name) {
 		return nil, &NotFound{What: name}
 	}
-	got, err := g.publicDocument(ctx, name, g.TTL)
+	asked := func(v registry.Version) bool { return len(v.Artifacts) > 0 && meant(v.Version) }
+	e, err := g.find(ctx, name, "that version of "+name, func(e *entry) bool { return slices.ContainsFunc(e.doc.Versions(), asked) })
 	if err != nil {
 		return nil, err
 	}
-	if got.entry == nil {
-		return nil, &NotFound{What: name}
-	}
-	var out []registry.Version
-	for _, v := range got.entry.doc.Versions() {
-		if len(v.Artifacts) > 0 && meant(v.Version) {
-			out = append(out, v)
-		}
-	}
-	if out == nil {
-		return nil, &NotFound{What: "that version of " + name}
-	}
-	return out, nil
+	return slices.DeleteFunc(slices.Clone(e.doc.Versions()), func(v registry.Version) bool { return !asked(v) }), nil
 }

@@ -56,7 +56,7 @@ func (g *Gate) recall(ctx context.Context, name string) *entry {
 	}
 	e, err := g.restores.Do(ctx, name, func(context.Context) (*entry, error) { return g.revive(name) })
 	if err != nil && ctx.Err() == nil {
-		g.Logger.Warn("a kept document is of no use", obs.Ecosystem(g.Ecosystem.Name), obs.Package(name), obs.Err(err))
+		g.Logger.Warn("discarding an unusable cached document", obs.Ecosystem(g.Ecosystem.Name), obs.Package(name), obs.Err(err))
 	}
 	return e // nil with an error
 }

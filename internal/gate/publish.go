@@ -10,7 +10,7 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/upstream"
 )
 
-// PublishRequest is a package on its way to the publication target. Who makes it has checked that no name inside differs from Name.
+// PublishRequest is a package on its way to the publication target. The caller must have verified that every name inside equals Name.
 type PublishRequest struct {
 	Method string
 	Name   string

@@ -236,6 +236,8 @@ func (g *Gate) parts(now time.Time, set *policy.Set, name string, res resolved) 
 		return parts, a, nil
 	case res.public != nil:
 		return nil, a, g.deniedListing(now, set, name, res.public)
+	case res.private == nil:
+		return nil, a, &NotFound{What: name}
 	case len(res.private.Versions()) > 0:
 		return nil, a, &Denied{What: name, Verdict: floorVerdict(g.MinTrusted)}
 	case res.private.Dropped() > 0:

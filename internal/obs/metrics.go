@@ -2,6 +2,8 @@ package obs
 
 import (
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -27,6 +29,8 @@ type Metrics struct {
 	mirrorJobs     *prometheus.CounterVec
 	mirrorLost     prometheus.Counter
 	duration       *prometheus.HistogramVec
+
+	refused sync.Map // host to *atomic.Uint64: the sum of refusals over their kinds
 }
 
 // NewMetrics returns the metrics in a registry of their own.
@@ -37,7 +41,7 @@ func NewMetrics() *Metrics {
 	m := &Metrics{
 		registry:       prometheus.NewRegistry(),
 		publicRequests: counter("ecluse_public_requests_total", "Requests really sent toward public authorities.", "host", "kind", "outcome"),
-		refusals:       counter("ecluse_cooldown_refusals_total", "Client requests refused because a public authority cools.", "host", "kind"),
+		refusals:       counter("ecluse_cooldown_refusals_total", "Client requests that the cooldown of a public authority had refused, or served incomplete or from a retained copy.", "host", "kind"),
 		entries:        counter("ecluse_cooldown_entries_total", "Cooldowns entered, failed probes included.", "host", "hint"),
 		decisions:      counter("ecluse_decisions_total", "Serve decisions.", "ecosystem", "kind", "decision"),
 		denials:        counter("ecluse_rule_denials_total", "Denials by rule.", "rule"),
@@ -45,11 +49,11 @@ func NewMetrics() *Metrics {
 		degraded:       counter("ecluse_degraded_listings_total", "Listings served incomplete or from a retained copy.", "ecosystem", "reason"),
 		anomalies:      counter("ecluse_relay_anomalies_total", "Artifact relays that did not succeed.", "ecosystem", "kind", "reason"),
 		dropped:        counter("ecluse_dropped_versions_total", "Listing entries that could not be used.", "ecosystem"),
-		advisories:     counter("ecluse_advisory_reads_total", "Looks at the source of advisories by how they ended.", "ecosystem", "result"),
+		advisories:     counter("ecluse_advisory_reads_total", "Advisory refreshes by result.", "ecosystem", "result"),
 		stale:          counter("ecluse_stale_upstream_total", "Documents that were older than the kept one, by the upstream's own count.", "ecosystem"),
-		mirrorJobs:     counter("ecluse_mirror_jobs_total", "Runs of mirror jobs by how they ended.", "result"),
+		mirrorJobs:     counter("ecluse_mirror_jobs_total", "Mirror job runs by result.", "result"),
 		mirrorLost: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "ecluse_mirror_offers_lost_total", Help: "Files that clients took and no mirror job was made of, because the store of jobs was too slow or gone.",
+			Name: "ecluse_mirror_offers_lost_total", Help: "Files served to clients that could not be queued for mirroring.",
 		}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "ecluse_http_request_duration_seconds", Help: "Time to answer, body included.",
@@ -69,8 +73,23 @@ func (m *Metrics) PublicRequest(host, kind, outcome string) {
 	m.publicRequests.WithLabelValues(host, kind, outcome).Inc()
 }
 
-// Refusal counts one client request that a cooldown refused (R82).
-func (m *Metrics) Refusal(host, kind string) { m.refusals.WithLabelValues(host, kind).Inc() }
+// Refusal counts one client request that a cooldown had refused, or served incomplete or from a retained copy (R80, R82).
+func (m *Metrics) Refusal(host, kind string) {
+	m.refusals.WithLabelValues(host, kind).Inc()
+	n, ok := m.refused.Load(host)
+	if !ok {
+		n, _ = m.refused.LoadOrStore(host, new(atomic.Uint64))
+	}
+	n.(*atomic.Uint64).Add(1)
+}
+
+// Refused is how often Refusal counted for a host, for the status API and the status page.
+func (m *Metrics) Refused(host string) uint64 {
+	if n, ok := m.refused.Load(host); ok {
+		return n.(*atomic.Uint64).Load()
+	}
+	return 0
+}
 
 // CooldownEntered counts one entry to a cooldown.
 func (m *Metrics) CooldownEntered(host, hint string) { m.entries.WithLabelValues(host, hint).Inc() }

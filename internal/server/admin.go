@@ -41,7 +41,7 @@ func (s *Server) authorities() []Authority {
 	for _, st := range s.opts.Table.Snapshot(time.Now()) {
 		out = append(out, Authority{
 			Host: st.Authority.Host, Port: st.Authority.Port, State: st.Phase.String(),
-			Remaining: st.Remaining.Seconds(), Ceiling: st.Ceiling.Seconds(), Refused: st.Refused,
+			Remaining: st.Remaining.Seconds(), Ceiling: st.Ceiling.Seconds(), Refused: s.opts.Metrics.Refused(st.Authority.String()),
 		})
 	}
 	return out

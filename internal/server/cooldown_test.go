@@ -115,8 +115,8 @@ func TestRefusalBody(t *testing.T) {
 		if err := json.Unmarshal([]byte(a.body), &body); err != nil {
 			t.Fatalf("%v: %s", err, a.body)
 		}
-		if !strings.Contains(body.Error, "pause") || !strings.Contains(body.Error, "Ask #platform") ||
-			!strings.Contains(body.Error, "ask again in 60 seconds") {
+		if !strings.Contains(body.Error, "rate-limiting us; nothing is sent to registry.test:80 (registry)") || !strings.Contains(body.Error, "Ask #platform") ||
+			!strings.Contains(body.Error, "try again in 60 seconds") {
 			t.Errorf("error = %q", body.Error)
 		}
 		if got := a.header.Get("Cache-Status"); !strings.HasPrefix(got, "ecluse; ") || !strings.Contains(got, "detail=cooldown") {

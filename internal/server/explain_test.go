@@ -71,7 +71,7 @@ func TestReload(t *testing.T) {
 		w.want(w.get("/npm/a"), 403, -1)
 		w.want(w.get("/npm/a/-/a-1.0.0.tgz"), 403, -1)
 		w.sent(1)
-		if len(w.lines("the configuration was not taken over; the old rules stay in force")) != 1 || len(w.lines("rules reloaded")) != 1 {
+		if len(w.lines("reload failed; keeping the current rules")) != 1 || len(w.lines("rules reloaded")) != 1 {
 			t.Errorf("log: %s", w.log)
 		}
 	})

@@ -91,7 +91,7 @@ func (s *Server) queueAPI(w http.ResponseWriter, r *http.Request) {
 	st, err := (*status)(ctx)
 	if err != nil {
 		s.opts.Logger.Warn("the job queue does not answer", obs.Err(err))
-		http.Error(w, "the job queue does not answer; the log says more", http.StatusServiceUnavailable)
+		http.Error(w, "the job queue does not answer; see the gate's log", http.StatusServiceUnavailable)
 		return
 	}
 	writeJSON(w, Queue{Enabled: true, Status: st})

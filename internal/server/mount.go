@@ -49,7 +49,7 @@ func (m *mount) admit(w http.ResponseWriter, r *http.Request, work func()) {
 		work()
 	case <-t.C:
 		m.refuse(w, r, "busy", refusal{
-			status: http.StatusServiceUnavailable, retryAfter: 1, message: "the gate has as many requests at work as it may have",
+			status: http.StatusServiceUnavailable, retryAfter: 1, message: "too many requests in flight; try again shortly",
 		})
 	case <-r.Context().Done():
 	}
@@ -72,7 +72,7 @@ func (m *mount) fail(w http.ResponseWriter, r *http.Request, route string, err e
 	switch {
 	case answer.status == http.StatusInternalServerError:
 		level = slog.LevelError
-	case answer.status == http.StatusBadGateway || answer.status == http.StatusServiceUnavailable && !answer.cooldown:
+	case answer.status == http.StatusBadGateway || answer.status == http.StatusServiceUnavailable && answer.cooldown == nil:
 		level = slog.LevelWarn
 	case is[*gate.Denied](err):
 		level = slog.LevelInfo

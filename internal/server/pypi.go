@@ -92,13 +92,12 @@ func (m *pypiMount) read(w http.ResponseWriter, r *http.Request, route pypi.Rout
 
 // index lists all projects. No rule looks at it: what a rule withholds is withheld on the project's own page.
 func (m *pypiMount) index(w http.ResponseWriter, r *http.Request, form, contentType string) {
-	names, err := m.gate.Index(r.Context(), r.Header.Get("Authorization"))
+	projects, err := m.gate.Index(r.Context(), r.Header.Get("Authorization"))
 	if err != nil {
 		m.fail(w, r, "pypi_index", err)
 		return
 	}
 	setRoute(w, "pypi_index")
-	w.Header().Set("Vary", "Accept, Accept-Encoding")
-	w.Header().Set("Cache-Control", "private, no-cache")
-	m.write(w, r, http.StatusOK, contentType, pypi.RenderIndex(names, form))
+	listingHeader(w.Header(), projects.Degraded, projects.Cooldown)
+	m.write(w, r, http.StatusOK, contentType, pypi.RenderIndex(projects.Names, form))
 }

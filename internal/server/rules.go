@@ -51,7 +51,7 @@ func (s *Server) Reload(cfg *config.Config, err error) {
 			return
 		}
 	}
-	s.opts.Logger.Error("the configuration was not taken over; the old rules stay in force", obs.Err(err))
+	s.opts.Logger.Error("reload failed; keeping the current rules", obs.Err(err))
 }
 
 // openAdvisories opens the advisory data where a source is configured. What an earlier process read is in force at once.

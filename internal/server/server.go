@@ -149,11 +149,11 @@ func traceRefusal(ctx context.Context, r refusal) {
 	if !span.IsRecording() {
 		return
 	}
-	cause := "other"
-	if r.cooldown {
-		cause = "cooldown"
+	cause, forwarded := "other", false
+	if r.cooldown != nil {
+		cause, forwarded = "cooldown", r.cooldown.Forwarded
 	}
-	span.SetAttributes(attribute.String("ecluse.refusal", cause), attribute.Bool("ecluse.forwarded", r.forwarded),
+	span.SetAttributes(attribute.String("ecluse.refusal", cause), attribute.Bool("ecluse.forwarded", forwarded),
 		attribute.Int64("ecluse.retry_after", r.retryAfter))
 	span.SetStatus(codes.Error, r.message)
 }

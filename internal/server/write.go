@@ -22,20 +22,7 @@ func writeListing(w http.ResponseWriter, r *http.Request, l *gate.Listing) {
 	}
 	etag := l.ETag(encoding)
 	h.Set("Etag", etag)
-	h.Set("Vary", "Accept, Accept-Encoding")
-	switch l.Degraded {
-	case gate.Complete:
-		h.Set("Cache-Control", "private, no-cache")
-	case gate.DegradedRetained:
-		h.Set("Cache-Control", "private, no-cache")
-		h.Set("Cache-Status", cacheStatus(false, true))
-	case gate.DegradedCooldown:
-		h.Set("Cache-Control", "no-store")
-		h.Set("Cache-Status", cacheStatus(l.Forwarded, false))
-	default:
-		h.Set("Cache-Control", "no-store")
-		h.Set("Cache-Status", "ecluse; fwd=miss; detail=degraded")
-	}
+	listingHeader(h, l.Degraded, l.Cooldown)
 	if matches(r.Header, etag) { // before anything is packed for it
 		w.WriteHeader(http.StatusNotModified)
 		return
@@ -52,6 +39,19 @@ func writeListing(w http.ResponseWriter, r *http.Request, l *gate.Listing) {
 	}
 }
 
+// listingHeader sets the fields that say how complete and how fresh a listing is, and who may keep it.
+func listingHeader(h http.Header, degraded gate.Degradation, cooldown *gate.Unavailable) {
+	h.Set("Vary", "Accept, Accept-Encoding")
+	h.Set("Cache-Control", "private, no-cache")
+	if degraded != gate.Complete && degraded != gate.DegradedRetained {
+		h.Set("Cache-Control", "no-store")
+		h.Set("Cache-Status", "ecluse; fwd=miss; detail=degraded")
+	}
+	if cooldown != nil {
+		h.Set("Cache-Status", cacheStatus(cooldown, degraded == gate.DegradedRetained))
+	}
+}
+
 // writeArtifact streams a file or hands on an upstream's refusal. A body that breaks off, or that is not what the listing names,
 // ends the connection, so that no client takes it for whole.
 func (s *Server) writeArtifact(w http.ResponseWriter, r *http.Request, a *gate.Artifact) {
@@ -62,7 +62,7 @@ func (s *Server) writeArtifact(w http.ResponseWriter, r *http.Request, a *gate.A
 		h.Set("Cache-Control", "no-store")
 	}
 	if a.Throttled {
-		traceRefusal(r.Context(), refusal{status: a.Status, cooldown: true, forwarded: true})
+		traceRefusal(r.Context(), refusal{status: a.Status, cooldown: &gate.Unavailable{Cooldown: true, Forwarded: true}})
 	}
 	if file, ok := a.Body.(io.ReadSeeker); ok { // a kept file: the kernel copies it, and ranges are served
 		h.Del("Content-Length")
