@@ -10,6 +10,7 @@ import (
 
 	"github.com/ecluse-gate/ecluse/internal/cli"
 	"github.com/ecluse-gate/ecluse/internal/config"
+	"github.com/ecluse-gate/ecluse/internal/gate"
 )
 
 // usageError is a command line that no command can read: an unknown flag or command, or a wrong number of arguments.
@@ -34,6 +35,9 @@ func codeOf(err error) cli.Code {
 	}
 	if _, ok := errors.AsType[*config.Problems](err); ok {
 		return cli.Refused
+	}
+	if wait, ok := errors.AsType[*gate.Unavailable](err); ok && wait.Cooldown {
+		return cli.Waiting
 	}
 	if errors.Is(err, context.Canceled) {
 		return cli.Interrupted

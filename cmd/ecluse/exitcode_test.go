@@ -16,6 +16,7 @@ import (
 
 	"github.com/ecluse-gate/ecluse/internal/cli"
 	"github.com/ecluse-gate/ecluse/internal/config"
+	"github.com/ecluse-gate/ecluse/internal/gate"
 )
 
 // exitsWith is the script command "code N PROGRAM ARGS...": it runs the program, wants exit code N, and leaves the output for
@@ -63,6 +64,8 @@ func TestErrorToExitCode(t *testing.T) {
 		{context.DeadlineExceeded, cli.Failed},
 		{fmt.Errorf("applying: %w", cli.Exit(cli.Waiting, nil)), cli.Waiting},
 		{cli.Exit(cli.Partial, context.Canceled), cli.Partial},
+		{fmt.Errorf("explaining: %w", &gate.Unavailable{Cooldown: true}), cli.Waiting}, // R99
+		{&gate.Unavailable{}, cli.Failed},
 	} {
 		if got := codeOf(c.err); got != c.want {
 			t.Errorf("codeOf(%v) = %d, want %d", c.err, got, c.want)

@@ -75,9 +75,11 @@ func (res resolved) no(err error, named bool) error {
 	}
 	wait, transient := errors.AsType[*Unavailable](res.missing)
 	switch {
+	case named && is[*Denied](err):
+		return orFailed(res.failed, err)
 	case res.failed != nil:
 		return unsure(err, longest(wait, res.failed))
-	case res.missing == nil || named && is[*Denied](err):
+	case res.missing == nil:
 		return err
 	case transient:
 		return unsure(err, wait)

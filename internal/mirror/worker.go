@@ -159,6 +159,8 @@ func (w *Worker) judge(ctx context.Context, err error) Outcome {
 		o.Result, o.Wait = Snoozed, w.afterClients(e)
 	} else if e, ok := errors.AsType[*Postponed](err); ok {
 		o.Result, o.Wait = Snoozed, e.Delay
+	} else if e, ok := errors.AsType[*gate.Denied](err); ok && e.Verdict.Temporary { // for want of data (R99)
+		o.Result, o.Wait = Snoozed, firstRetry
 	} else if is[*gate.Denied](err) || is[*gate.NotFound](err) {
 		o.Result = Dropped
 	} else if permanent(err) || is[*gate.Mismatch](err) || is[*gate.Refused](err) || is[*Rejected](err) || is[*Unfit](err) {

@@ -26,6 +26,8 @@ import (
 // The table from the end of a run to what becomes of the job: R57, R60, R61, C36, C49, C50, tc-079.
 func TestJudge(t *testing.T) {
 	w := NewWorker(WorkerOptions{Rand: func(n int64) int64 { return n - 1 }})
+	undecided := &gate.Denied{What: "x"} // for want of data
+	undecided.Verdict.Temporary = true
 	for _, c := range []struct {
 		err    error
 		result Result
@@ -44,6 +46,7 @@ func TestJudge(t *testing.T) {
 		{&gate.Mismatch{File: "x"}, Failed, true, 0},
 		{unfit("over the bound"), Failed, true, 0},
 		{&gate.Denied{What: "x"}, Dropped, false, 0},
+		{undecided, Snoozed, false, firstRetry}, // R99
 		{&gate.NotFound{What: "x"}, Dropped, false, 0},
 		{&gate.BadUpstream{Reason: "answered 502", Status: 502}, Failed, false, 0},
 		{&gate.BadUpstream{Reason: "answered 401 to a listing", Status: 401}, Failed, true, 0},
