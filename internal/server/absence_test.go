@@ -123,6 +123,7 @@ func TestFreshAbsence(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		w.public.Always(http.StatusNotFound)
 		w.want(w.get("/npm/a/9.9.9"), 404, -1)
+		w.sent(2)
 		w.want(w.get("/npm/a"), 404, -1)
 	})
 	inWorld(t, "", func(w *world) { // the authority is throttled while the document is on its way
