@@ -17,8 +17,7 @@ func newExplain(sys *cli.System) *cobra.Command {
 		Use:   "explain npm:NAME[@VERSION]|pypi:NAME[@VERSION]...",
 		Short: "Say which versions the rules admit, and why",
 		Long: "Reads the packages' public listings once and judges each version exactly as a running gate with this configuration does:\n" +
-			"the rule that decides, its reason, and the time from which a version will be admitted. While the registry is rate-limiting\n" +
-			"us, what only it knows is not known: the command says so, with the wait, and ends with 4.",
+			"the rule that decides, its reason, and the time from which a version will be admitted.",
 		Args: cobra.MinimumNArgs(1),
 	}
 	gate := addConfigFlag(c)

@@ -114,8 +114,9 @@ func (g *Gate) admitted(ctx context.Context, r ArtifactRequest, key string) (reg
 	return facts, err
 }
 
-// version gives the facts of one public entry in which want finds what is wanted: from a current document, from the selected-version
-// cache, or from a new read of the listing, in this order (R47, C12, C44).
+// version gives the facts of one public entry in which want finds what is wanted: from a current
+// document, from the selected-version cache, or from a new read of the listing, in this order (R47,
+// C12, C44).
 func (g *Gate) version(ctx context.Context, name, entryKey, what string, want func(registry.Version) bool) (registry.Version, error) {
 	key := versionKey{name, entryKey}
 	if g.current(ctx, name) == nil {
@@ -161,8 +162,9 @@ type place struct {
 	digests  []registry.Digest
 }
 
-// locate finds the place of a public file that is listed. An address of another host is never asked; where the protocol has a convention, the
-// upstream itself is asked at the conventional place instead, since mirrors list other hosts' addresses.
+// locate finds the place of a public file that is listed. An address of another host is never
+// asked; where the protocol has a convention, the upstream itself is asked at the conventional
+// place instead, since mirrors list other hosts' addresses.
 func (g *Gate) locate(r ArtifactRequest, v registry.Version) (place, error) {
 	if len(v.Artifacts) == 0 || r.Companion && v.Artifacts[0].Companion == nil {
 		return place{}, &NotFound{What: r.what()}

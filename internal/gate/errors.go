@@ -43,8 +43,8 @@ func (e *Forbidden) Error() string {
 type Unavailable struct {
 	// Wait is how long until asking again makes sense.
 	Wait time.Duration
-	// Cooldown tells that a public authority's cooldown is the cause. Forwarded tells that this very
-	// request met the throttled answer, Collapsed that it waited for another one that did.
+	// Cooldown tells that a public authority's cooldown is the cause. Forwarded tells that this
+	// very request met the throttled answer, Collapsed that it waited for another one that did.
 	Cooldown, Forwarded, Collapsed bool
 	// Probing tells that another request is finding out whether the cooldown is over.
 	Probing bool
@@ -139,7 +139,8 @@ func (g *Gate) unsent(u *upstream.Public, err error) error {
 
 const transientWait = time.Second // what R92 advertises where nobody named a delay
 
-// fromPublic types what a public read ended with, for a client: no answer, or an answer that cannot be used.
+// fromPublic types what a public read ended with, for a client: no answer, or an answer that cannot
+// be used.
 func fromPublic(err error) error {
 	if errors.Is(err, integrity.ErrMismatch) {
 		return &BadUpstream{Reason: err.Error(), Mismatch: true}

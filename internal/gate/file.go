@@ -68,8 +68,9 @@ type refused struct {
 	taken     atomic.Bool
 }
 
-// refusalOf reads a refusal that may be handed on. What counts are its status and its fields (R50): a body that is too large, is cut or
-// comes too slowly is left out, with the fields that describe it, rather than hide them behind a broken transfer.
+// refusalOf reads a refusal that may be handed on. What counts are its status and its fields (R50):
+// a body that is too large, is cut or comes too slowly is left out, with the fields that describe
+// it, rather than hide them behind a broken transfer.
 func refusalOf(method string, resp *http.Response) (http.Header, []byte) {
 	header := relayHeader(resp.Header)
 	if method == http.MethodHead {

@@ -30,8 +30,9 @@ type Projects struct {
 	Cooldown *Unavailable
 }
 
-// Index lists all packages that the upstreams hold. It obeys the cooldown as a listing does: a retained list serves while the authority
-// cools, or the private one alone. Its errors are those of Listing.
+// Index lists all packages that the upstreams hold. It obeys the cooldown as a listing does: a
+// retained list serves while the authority cools, or the private one alone. Its errors are those of
+// Listing.
 func (g *Gate) Index(ctx context.Context, authorization string) (*Projects, error) {
 	p, err := g.index(ctx, authorization)
 	if err != nil {

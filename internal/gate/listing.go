@@ -35,7 +35,8 @@ const (
 type Listing struct {
 	*Rendered
 	Degraded Degradation
-	// Cooldown is the cooldown for which it is degraded; nil when it is not, or for another reason alone.
+	// Cooldown is the cooldown for which it is degraded; nil when it is not, or for another reason
+	// alone.
 	Cooldown *Unavailable
 }
 
@@ -114,7 +115,8 @@ func (g *Gate) oneVersion(ctx context.Context, r ListingRequest, selector string
 	return &Listing{Rendered: newRendered(out, nil), Degraded: res.degraded, Cooldown: res.cooldown()}, nil
 }
 
-// pick renders one version of what resolved. Named tells that an error is the verdict on that very version.
+// pick renders one version of what resolved. Named tells that an error is the verdict on that very
+// version.
 func (g *Gate) pick(r ListingRequest, res resolved, selector string) (out registry.Rendering, named bool, err error) {
 	now := time.Now()
 	parts, _, err := g.parts(now, g.policy.Load(), r.Name, res)
@@ -131,7 +133,8 @@ func (g *Gate) pick(r ListingRequest, res resolved, selector string) (out regist
 	return out, false, err
 }
 
-// deniedVersion is the verdict on a version that the documents hold, when it is one against it. The private one wins.
+// deniedVersion is the verdict on a version that the documents hold, when it is one against it. The
+// private one wins.
 func (g *Gate) deniedVersion(now time.Time, name string, res resolved, version string) error {
 	if res.private != nil {
 		if i := res.private.Lookup(version); i >= 0 {
@@ -171,7 +174,8 @@ func (res resolved) with(got fetched) resolved {
 	return res
 }
 
-// cooldown is the cooldown because of which not everything is there or fresh; nil when there is none.
+// cooldown is the cooldown because of which not everything is there or fresh; nil when there is
+// none.
 func (res resolved) cooldown() *Unavailable {
 	if wait, ok := errors.AsType[*Unavailable](res.missing); ok && wait.Cooldown {
 		return wait
@@ -338,7 +342,8 @@ func (g *Gate) countDecision(kind, read string, err error) {
 	g.Metrics.Decision(g.Ecosystem.Name, kind, decision)
 }
 
-// countListing is countDecision for a listing that is served, although something may be missing from it.
+// countListing is countDecision for a listing that is served, although something may be missing
+// from it.
 func (g *Gate) countListing(degraded Degradation, cooldown *Unavailable) {
 	g.Metrics.Decision(g.Ecosystem.Name, "listing", "admit")
 	if degraded != Complete {
@@ -349,9 +354,9 @@ func (g *Gate) countListing(degraded Degradation, cooldown *Unavailable) {
 	}
 }
 
-// countCooldown counts one client request whose answer is what it is because of a cooldown: refused,
-// degraded or retained. The one whose read met the throttled answer is an attempt and no refusal
-// (R80).
+// countCooldown counts one client request whose answer is what it is because of a cooldown:
+// refused, degraded or retained. The one whose read met the throttled answer is an attempt and no
+// refusal (R80).
 func (g *Gate) countCooldown(read string, e *Unavailable) {
 	if e.Cooldown && !e.Forwarded {
 		g.Metrics.Refusal(e.Authority, read)

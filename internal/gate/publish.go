@@ -10,7 +10,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/upstream"
 )
 
-// PublishRequest is a package on its way to the publication target. The caller must have verified that every name inside equals Name.
+// PublishRequest is a package on its way to the publication target. The caller must have verified
+// that every name inside equals Name.
 type PublishRequest struct {
 	Method string
 	Name   string

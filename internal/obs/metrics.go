@@ -73,7 +73,8 @@ func (m *Metrics) PublicRequest(host, kind, outcome string) {
 	m.publicRequests.WithLabelValues(host, kind, outcome).Inc()
 }
 
-// Refusal counts one client request that a cooldown had refused, or served incomplete or from a retained copy (R80, R82).
+// Refusal counts one client request that a cooldown had refused, or served incomplete or from a
+// retained copy (R80, R82).
 func (m *Metrics) Refusal(host, kind string) {
 	m.refusals.WithLabelValues(host, kind).Inc()
 	n, ok := m.refused.Load(host)

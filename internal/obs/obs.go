@@ -50,12 +50,14 @@ func (e Entry) attrs() []slog.Attr {
 	}
 }
 
-// LogEntered writes the one line of a cooldown's start. It carries no URL, package, query or credential.
+// LogEntered writes the one line of a cooldown's start. It carries no URL, package, query or
+// credential.
 func LogEntered(ctx context.Context, l *slog.Logger, e Entry) {
 	l.LogAttrs(ctx, slog.LevelWarn, "cooldown entered", e.attrs()...)
 }
 
-// LogExtended writes the one line of a cooldown that got longer, with its new end in whole seconds, rounded up (R101).
+// LogExtended writes the one line of a cooldown that got longer, with its new end in whole seconds,
+// rounded up (R101).
 func LogExtended(ctx context.Context, l *slog.Logger, e Entry, until time.Time) {
 	end := until.Add(time.Second - 1).UTC().Truncate(time.Second)
 	l.LogAttrs(ctx, slog.LevelWarn, "cooldown extended", append(e.attrs(), slog.String("until", end.Format(time.RFC3339)))...)

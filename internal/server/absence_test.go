@@ -1,7 +1,6 @@
 package server
 
 import (
-	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -10,8 +9,6 @@ import (
 	"time"
 
 	"github.com/ecluse-gate/ecluse/internal/fake/fakepypi"
-	"github.com/ecluse-gate/ecluse/internal/gate"
-	"github.com/ecluse-gate/ecluse/internal/mirror"
 )
 
 // kept are the ways to a document that the upstream has not confirmed for the request at hand.
@@ -47,8 +44,9 @@ func (w *world) names(a answer, authority, part string) {
 	}
 }
 
-// R99, R35, R49, C04, C56: a version that was published after a listing was read is not absent while the authority cools: 503 with
-// what remains, for the file, the version, a tag, a package and the explanation. R87: what the listing knows is served.
+// R99, R35, R49, C04, C56: a version that was published after a listing was read is not absent
+// while the authority cools: 503 with what remains, for the file, the version, a tag, a package and
+// the explanation. R87: what the listing knows is served.
 func TestOldListingNeverSaysNo(t *testing.T) {
 	for name, c := range kept {
 		t.Run(name, func(t *testing.T) {
@@ -103,7 +101,8 @@ func TestOldListingNeverSaysNo(t *testing.T) {
 	}
 }
 
-// R99: an absence that the upstream has just confirmed is one, also when the authority is throttled a moment later by another answer.
+// R99: an absence that the upstream has just confirmed is one, also when the authority is throttled
+// a moment later by another answer.
 func TestFreshAbsence(t *testing.T) {
 	inWorld(t, "", func(w *world) {
 		w.withFacts()
@@ -146,8 +145,8 @@ func TestFreshAbsence(t *testing.T) {
 	})
 }
 
-// R40: what the rules say of a version that is known stays said while its authority cools; R99: a listing that holds nothing they admit
-// may lack one that they would.
+// R40: what the rules say of a version that is known stays said while its authority cools; R99: a
+// listing that holds nothing they admit may lack one that they would.
 func TestDenialFromAnOldListing(t *testing.T) {
 	for name, c := range kept {
 		t.Run(name, func(t *testing.T) {
@@ -184,7 +183,8 @@ func TestDenialFromAnOldListing(t *testing.T) {
 	}
 }
 
-// R92, R99, C01, C20, C55, tc-050: an upstream that fails says nothing of what an older listing lacks.
+// R92, R99, C01, C20, C55, tc-050: an upstream that fails says nothing of what an older listing
+// lacks.
 func TestTroubleIsNoAbsence(t *testing.T) {
 	trouble := map[string]func(*world){
 		"408": func(w *world) { w.public.Always(408) }, "500": func(w *world) { w.public.Always(500) },
@@ -223,8 +223,9 @@ func TestTroubleIsNoAbsence(t *testing.T) {
 	}
 }
 
-// R93, R99: while a private upstream fails that the mount can do without, what resolved says no for nobody: a private version may be
-// there, and would win. R44: with two causes the longer wait counts. First-party names are the private upstream's alone.
+// R93, R99: while a private upstream fails that the mount can do without, what resolved says no for
+// nobody: a private version may be there, and would win. R44: with two causes the longer wait
+// counts. First-party names are the private upstream's alone.
 func TestDegradedPrivateSideIsNoAbsence(t *testing.T) {
 	for _, status := range []int{429, 500, 503} {
 		inWorld(t, withPrivate+", firstParty: ['@acme/*'], privateFailure: degrade\ncache: {maxStale: 1h}", func(w *world) {
@@ -268,8 +269,9 @@ func TestDegradedPrivateSideIsNoAbsence(t *testing.T) {
 	}
 }
 
-// R39, R43, R99: what the private upstream says is fresh. Its versions and its absences stay what they are while the public side
-// cools, and a version that it does not have may be the public side's.
+// R39, R43, R99: what the private upstream says is fresh. Its versions and its absences stay what
+// they are while the public side cools, and a version that it does not have may be the public
+// side's.
 func TestPrivateAnswersAreFresh(t *testing.T) {
 	inWorld(t, withPrivate+", firstParty: ['@acme/*']\ncache: {maxStale: 0s}", func(w *world) {
 		w.private.Publish("@acme/x", "1.0.0", time.Time{}, nil)
@@ -287,7 +289,8 @@ func TestPrivateAnswersAreFresh(t *testing.T) {
 	})
 }
 
-// R99, R30: the Python index's pages, files, companions and list of projects. R101: the index and the files host are told apart.
+// R99, R30: the Python index's pages, files, companions and list of projects. R101: the index and
+// the files host are told apart.
 func TestOldPageNeverSaysNo(t *testing.T) {
 	const (
 		newer  = "/pypi/files/a/a-2.0-py3-none-any.whl"
@@ -354,7 +357,8 @@ func TestOldPageNeverSaysNo(t *testing.T) {
 	}
 }
 
-// R92, R99, C55: trouble of the index is no absence of a file, a companion or a list; R93: nor is that of a private one.
+// R92, R99, C55: trouble of the index is no absence of a file, a companion or a list; R93: nor is
+// that of a private one.
 func TestIndexTroubleIsNoAbsence(t *testing.T) {
 	inWorld(t, "cache: {ttl: 9m, maxStale: 1h}", func(w *world) {
 		w.publishA()
@@ -392,7 +396,8 @@ func TestIndexTroubleIsNoAbsence(t *testing.T) {
 	})
 }
 
-// R89, R99: with a hold, who asks for what an older listing lacks waits for the recovery and hears what is true then.
+// R89, R99: with a hold, who asks for what an older listing lacks waits for the recovery and hears
+// what is true then.
 func TestHoldBeforeAnAbsence(t *testing.T) {
 	inWorld(t, "serve: {hold: 20s}\ncache: {maxStale: 1h}", func(w *world) {
 		w.withFacts()
@@ -418,62 +423,5 @@ func TestFactsOfAnOldListing(t *testing.T) {
 		w.sent(2)
 		w.want(w.get(fileA), 200, -1)
 		w.sent(4) // the listing and the file
-	})
-}
-
-// R57, R61, R99: a job for a version that the kept listing does not know waits out the cooldown, spends no attempt, and is done then.
-func TestWorkerWaitsForWhatAnOldListingLacks(t *testing.T) {
-	for name, c := range kept {
-		t.Run(name, func(t *testing.T) {
-			inHouse(t, c.yaml, func(w *world, h *house) {
-				w.publishMany(1)
-				w.want(w.get("/npm/left-pad"), 200, -1)
-				synctest.Wait()
-				c.age(w, withHouse+c.yaml)
-				w.publishMany(2)
-				w.throttled("Retry-After", "60")
-				sent := w.public.Count()
-				if o := w.expectOutcome(w.worker(), leftPad("1.0.1"), mirror.Snoozed); o.Wait < 60*time.Second || o.Wait > 75*time.Second {
-					t.Errorf("the job waits %v", o.Wait)
-				}
-				_, err := w.server.Files(t.Context(), "npm", "left-pad", "1.0.1") // what mirror add asks
-				if wait, ok := errors.AsType[*gate.Unavailable](err); !ok || !wait.Cooldown || wait.Wait != 60*time.Second {
-					t.Errorf("mirror add hears %v", err)
-				}
-				s := w.queue(true)
-				s.Offer(leftPad("1.0.1"))
-				time.Sleep(59 * time.Second)
-				w.sent(sent)
-				st := w.queueStatus(s) // on a busy machine the queue may not have looked yet
-				if st.Waiting+st.Ready+st.Running != 1 || len(st.WaitingJobs) > 0 && st.WaitingJobs[0].Attempts != 0 {
-					t.Errorf("during the cooldown: %+v", st)
-				}
-				time.Sleep(time.Minute)
-				if st := w.queueStatus(s); st.Done != 1 || h.stored() != 1 {
-					t.Errorf("afterwards: %+v, stored %d", st, h.stored())
-				}
-				if jobs, err := w.server.Files(t.Context(), "npm", "left-pad", "1.0.1"); err != nil || len(jobs) != 1 {
-					t.Errorf("mirror add hears %v, %v", jobs, err)
-				}
-				w.expectOutcome(w.worker(), leftPad("9.9.9"), mirror.Dropped) // it is really absent
-				s.Stop(t.Context())
-			})
-		})
-	}
-}
-
-// R92, R99, C36: nor is a job dropped while the upstream fails.
-func TestWorkerKeepsAJobDuringTrouble(t *testing.T) {
-	inHouse(t, "cache: {maxStale: 1h}", func(w *world, _ *house) {
-		w.publishMany(1)
-		w.get("/npm/left-pad")
-		time.Sleep(10 * time.Second)
-		w.publishMany(2)
-		w.public.Always(http.StatusBadGateway)
-		if o := w.expectOutcome(w.worker(), leftPad("1.0.1"), mirror.Failed); o.Final {
-			t.Errorf("%+v", o)
-		}
-		w.public.Answer(nil)
-		w.expectOutcome(w.worker(), leftPad("1.0.1"), mirror.Published)
 	})
 }

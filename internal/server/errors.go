@@ -64,9 +64,9 @@ func (r refusal) header(h http.Header) {
 	}
 }
 
-// cacheStatus marks an answer that is about a cooldown (RFC 9211): whether a retained copy serves it
-// or a request for it was forwarded, and what cools (R101). A canonical authority has no character
-// that a string of a structured field would escape (RFC 8941).
+// cacheStatus marks an answer that is about a cooldown (RFC 9211): whether a retained copy serves
+// it or a request for it was forwarded, and what cools (R101). A canonical authority has no
+// character that a string of a structured field would escape (RFC 8941).
 func cacheStatus(e *gate.Unavailable, hit bool) string {
 	how := "hit=?0"
 	switch {

@@ -15,7 +15,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/fake/fakepypi"
 )
 
-// counted checks that /metrics, the API and the status page agree on how many client requests a cooldown concerned (R101).
+// counted checks that /metrics, the API and the status page agree on how many client requests a
+// cooldown concerned (R101).
 func (w *world) counted(authority string, want map[string]int) {
 	w.t.Helper()
 	sum := 0
@@ -40,8 +41,8 @@ func (w *world) counted(authority string, want map[string]int) {
 
 const aboutRegistry = `; authority="registry.test:80"; part=registry; detail=cooldown`
 
-// R101, R80, R46: of a crowd that shares a throttled read, one request met the answer and is an attempt; the others were refused because of
-// it. Each is counted once, and says which it was.
+// R101, R80, R46: of a crowd that shares a throttled read, one request met the answer and is an
+// attempt; the others were refused because of it. Each is counted once, and says which it was.
 func TestWaitersOfAThrottledRead(t *testing.T) {
 	inWorld(t, "", func(w *world) {
 		const crowd = 20
@@ -81,7 +82,8 @@ func TestWaitersOfAThrottledRead(t *testing.T) {
 	})
 }
 
-// R101, R50, R51: the same for a transfer that is shared: one gets the upstream's answer, the others hear of the cooldown.
+// R101, R50, R51: the same for a transfer that is shared: one gets the upstream's answer, the
+// others hear of the cooldown.
 func TestWaitersOfAThrottledTransfer(t *testing.T) {
 	inWorld(t, withStore, func(w *world) {
 		w.withFacts()
@@ -116,7 +118,8 @@ func TestWaitersOfAThrottledTransfer(t *testing.T) {
 	})
 }
 
-// R101, R43, R87: a request that is served degraded is counted once, with the refusals; the one whose read met the answer is an attempt.
+// R101, R43, R87: a request that is served degraded is counted once, with the refusals; the one
+// whose read met the answer is an attempt.
 func TestDegradedAnswersAreCounted(t *testing.T) {
 	inWorld(t, "cache: {maxStale: 1h}", func(w *world) {
 		w.withFacts()
@@ -188,7 +191,8 @@ func TestRefusalNamesWhatCools(t *testing.T) {
 	})
 }
 
-// R44, R101: with a private failure the longer of the two waits is heard, and what cools is named when that is it.
+// R44, R101: with a private failure the longer of the two waits is heard, and what cools is named
+// when that is it.
 func TestCoolingIsNamedBesideAPrivateFailure(t *testing.T) {
 	inWorld(t, "pypi, private: 'http://"+ownHost+"/simple/'\n", func(w *world) {
 		w.pypi.Index.Always(http.StatusTooManyRequests, "Retry-After", "60")
@@ -214,7 +218,8 @@ func TestCoolingIsNamedBesideAPrivateFailure(t *testing.T) {
 	})
 }
 
-// R50: a throttled answer to a file keeps its status and its fields, also when its body is too long, is cut, or does not come to its end.
+// R50: a throttled answer to a file keeps its status and its fields, also when its body is too
+// long, is cut, or does not come to its end.
 func TestBrokenRefusalBodies(t *testing.T) {
 	for name, send := range map[string]func(http.ResponseWriter, *http.Request){
 		"too long": func(rw http.ResponseWriter, _ *http.Request) { _, _ = rw.Write(make([]byte, 1<<20+1)) },

@@ -39,7 +39,8 @@ func writeListing(w http.ResponseWriter, r *http.Request, l *gate.Listing) {
 	}
 }
 
-// listingHeader sets the fields that say how complete and how fresh a listing is, and who may keep it.
+// listingHeader sets the fields that say how complete and how fresh a listing is, and who may keep
+// it.
 func listingHeader(h http.Header, degraded gate.Degradation, cooldown *gate.Unavailable) {
 	h.Set("Vary", "Accept, Accept-Encoding")
 	h.Set("Cache-Control", "private, no-cache")
