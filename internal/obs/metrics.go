@@ -3,7 +3,6 @@ package obs
 import (
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -30,7 +29,8 @@ type Metrics struct {
 	mirrorLost     prometheus.Counter
 	duration       *prometheus.HistogramVec
 
-	refused sync.Map // host to *atomic.Uint64: the sum of refusals over their kinds
+	mu      sync.Mutex        // guards refused
+	refused map[string]uint64 // by host: the sum of refusals over their kinds
 }
 
 // NewMetrics returns the metrics in a registry of their own.
@@ -40,6 +40,7 @@ func NewMetrics() *Metrics {
 	}
 	m := &Metrics{
 		registry:       prometheus.NewRegistry(),
+		refused:        map[string]uint64{},
 		publicRequests: counter("ecluse_public_requests_total", "Requests really sent toward public authorities.", "host", "kind", "outcome"),
 		refusals:       counter("ecluse_cooldown_refusals_total", "Client requests that the cooldown of a public authority had refused, or served incomplete or from a retained copy.", "host", "kind"),
 		entries:        counter("ecluse_cooldown_entries_total", "Cooldowns entered, failed probes included.", "host", "hint"),
@@ -77,19 +78,16 @@ func (m *Metrics) PublicRequest(host, kind, outcome string) {
 // retained copy (R80, R82).
 func (m *Metrics) Refusal(host, kind string) {
 	m.refusals.WithLabelValues(host, kind).Inc()
-	n, ok := m.refused.Load(host)
-	if !ok {
-		n, _ = m.refused.LoadOrStore(host, new(atomic.Uint64))
-	}
-	n.(*atomic.Uint64).Add(1)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.refused[host]++
 }
 
 // Refused is how often Refusal counted for a host, for the status API and the status page.
 func (m *Metrics) Refused(host string) uint64 {
-	if n, ok := m.refused.Load(host); ok {
-		return n.(*atomic.Uint64).Load()
-	}
-	return 0
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.refused[host]
 }
 
 // CooldownEntered counts one entry to a cooldown.
