@@ -1,0 +1,42 @@
+package server
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/ecluse-gate/ecluse/internal/fake/fakenpm"
+)
+
+// A client that takes a file slowly gets all of it, and one that takes nothing more for minutes is given up.
+func TestClientThatStopsReading(t *testing.T) {
+	for name, c := range map[string]struct {
+		pause time.Duration
+		whole bool
+	}{"slow": {10 * time.Second, true}, "stopped": {3 * time.Minute, false}} {
+		inWorld(t, "", func(w *world) {
+			w.withFacts()
+			req, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, "http://"+gateHost+fileA, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp, err := w.client.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			got, piece := 0, make([]byte, 16<<10)
+			for err == nil {
+				time.Sleep(c.pause)
+				var n int
+				n, err = resp.Body.Read(piece)
+				got += n
+			}
+			if whole := errors.Is(err, io.EOF) && got == len(fakenpm.File("a", "1.0.0")); whole != c.whole {
+				t.Errorf("%s: %d bytes, %v", name, got, err)
+			}
+		})
+	}
+}
