@@ -137,6 +137,7 @@ func TestEndedExchangesLeaveNothing(t *testing.T) {
 		{"artifact", func(ctx context.Context) error { return read(ctx, s.URL, upstream.Artifact) }, false},
 		{"no connection", func(ctx context.Context) error { return read(ctx, nobody, upstream.Metadata) }, true},
 		{"write", func(ctx context.Context) error { return writeTo(ctx, t, c, s.URL) }, false},
+		{"write answered before its body is read", func(ctx context.Context) error { return writeLate(ctx, t, c, s.URL) }, false},
 		{"failed write", func(ctx context.Context) error { return writeTo(ctx, t, c, nobody) }, true},
 		{"refused", func(ctx context.Context) error { return read(ctx, busy.URL, upstream.Metadata) }, true},
 	} {
@@ -155,6 +156,38 @@ func writeTo(ctx context.Context, t *testing.T, c *upstream.Client, base string)
 	}
 	_, _ = io.Copy(io.Discard, resp.Body)
 	return resp.Body.Close()
+}
+
+// writeLate sends a write whose answer comes, and is done with, before the body gives its first byte.
+func writeLate(ctx context.Context, t *testing.T, c *upstream.Client, base string) error {
+	target, err := c.Target(parse(t, base), upstream.Encoded)
+	if err != nil {
+		return err
+	}
+	body := lateBody{make(chan struct{}), make(chan struct{})}
+	resp, err := target.Write(ctx, upstream.Write{Method: http.MethodPut, URL: target.URL(), Body: body, Length: 2})
+	if err != nil {
+		return err
+	}
+	<-body.asked
+	_ = resp.Body.Close()
+	close(body.release)
+	return nil
+}
+
+// lateBody gives one byte when it is released, and never the second.
+type lateBody struct{ asked, release chan struct{} }
+
+func (b lateBody) Read(p []byte) (int, error) {
+	select {
+	case <-b.release:
+		return 0, io.EOF
+	default:
+	}
+	close(b.asked)
+	<-b.release
+	p[0] = 'x'
+	return 1, nil
 }
 
 // collected sends requests whose contexts hold a value, and waits for the garbage collector to get the values. Idle connections may

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"sync/atomic"
@@ -10,6 +11,7 @@ import (
 // sentBody is the body of a write on its way: it may take as long as it wants while bytes move, and it remembers its own failure,
 // which is not the target's.
 type sentBody struct {
+	ctx   context.Context //nolint:containedctx // the exchange that this body belongs to
 	from  io.Reader
 	limit *time.Timer
 	err   atomic.Pointer[error]
@@ -19,6 +21,9 @@ func (b *sentBody) Read(p []byte) (int, error) {
 	n, err := b.from.Read(p)
 	if err == nil {
 		b.limit.Reset(stallTimeout + answerTimeout)
+		if b.ctx.Err() != nil { // the answer came early, and the exchange has ended while this was read
+			b.limit.Stop()
+		}
 	} else if err != io.EOF {
 		b.err.CompareAndSwap(nil, &err)
 	}

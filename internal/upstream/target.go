@@ -64,8 +64,8 @@ type Write struct {
 func (t *Target) Write(ctx context.Context, w Write) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	limit := time.AfterFunc(stallTimeout+answerTimeout, func() { cancel(errExchangeTimeout) })
-	stop := func() { limit.Stop(); cancel(nil) }
-	body := &sentBody{from: w.Body, limit: limit}
+	stop := func() { cancel(nil); limit.Stop() } // in this order: see sentBody.Read
+	body := &sentBody{ctx: ctx, from: w.Body, limit: limit}
 	req, err := http.NewRequestWithContext(ctx, w.Method, w.URL.String(), body)
 	if err != nil {
 		stop()
