@@ -72,26 +72,6 @@ func TestTheHeldLeaveInOrder(t *testing.T) {
 	})
 }
 
-// R98, R89: no more than a bounded number wait; the next are refused at once, and the one that meets the 429 gets it as it came.
-func TestHoldersAreBounded(t *testing.T) {
-	inRegistry(t, upstream.Options{Hold: time.Minute}, func(g *registry) {
-		g.script(func(string) *reply { return &reply{429, "30"} })
-		begin := time.Now()
-		first := g.do(g.t.Context(), "p")
-		synctest.Wait()
-		all := g.do(g.t.Context(), paths("p", 4095)...)
-		synctest.Wait()
-		if got := g.do(g.t.Context(), "one more")()[0]; refusals(t, []outcome{got}) != 1 || !got.at.Equal(begin) {
-			t.Errorf("one more: %+v", got)
-		}
-		g.script(func(string) *reply { return &reply{status: 200} })
-		refusals(t, append(all(), first()...), 200)
-		if len(g.all) != 1+4096 {
-			t.Errorf("%d sent", len(g.all))
-		}
-	})
-}
-
 // R98: a held request whose caller goes ends then, and sends nothing any more.
 func TestHeldCallerGoes(t *testing.T) {
 	inRegistry(t, upstream.Options{Hold: time.Minute}, func(g *registry) {

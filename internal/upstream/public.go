@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/ecluse-gate/ecluse/cooldown"
@@ -245,11 +246,15 @@ type boundBody struct {
 	limit  *time.Timer
 	stop   func()
 	stalls bool
-	left   int64 // of the length that the answer named; negative when it named none
-	ended  bool
+
+	busy  sync.Mutex // held by Read, and guards what follows
+	left  int64      // of the length that the answer named; negative when it named none
+	ended bool
 }
 
 func (b *boundBody) Read(p []byte) (int, error) {
+	b.busy.Lock()
+	defer b.busy.Unlock()
 	if b.stalls { // only waiting for the upstream counts, not a client that reads slowly
 		b.limit.Reset(stallTimeout)
 		defer b.limit.Stop()
@@ -269,12 +274,22 @@ const (
 	drainTime  = 50 * time.Millisecond
 )
 
-// Close ends the exchange. The rest of a small body is read first, if it is there.
+// Close ends the exchange, also while a Read waits. The rest of a small body is read first, if it is there.
 func (b *boundBody) Close() error {
 	defer b.stop()
-	if !b.ended && b.left <= drainBytes && b.ctx.Err() == nil {
-		b.limit.Reset(drainTime)
-		_, _ = io.CopyN(io.Discard, b.ReadCloser, drainBytes+1)
+	if b.busy.TryLock() {
+		b.drain()
+		b.busy.Unlock()
 	}
 	return b.ReadCloser.Close()
+}
+
+// drain reads the rest of a small body. The caller holds busy.
+func (b *boundBody) drain() {
+	if b.ended || b.left > drainBytes || b.ctx.Err() != nil {
+		return
+	}
+	b.ended = true
+	b.limit.Reset(drainTime)
+	_, _ = io.CopyN(io.Discard, b.ReadCloser, drainBytes+1)
 }

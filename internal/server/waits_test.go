@@ -283,7 +283,7 @@ func TestCacheStatusTellsWhatHappened(t *testing.T) {
 		synctest.Wait()
 		probe := w.get("/npm/b")
 		want(t, "during a probe", probe, 503, false, false)
-		if !strings.Contains(probe.body, "whether") || strings.Contains(pause.body, "whether") {
+		if !strings.Contains(probe.body, "recovery probe") || strings.Contains(pause.body, "recovery probe") {
 			t.Errorf("during the probe: %s, before it: %s", probe.body, pause.body)
 		}
 		time.Sleep(20 * time.Second)
