@@ -22,7 +22,7 @@ type Entry struct {
 }
 
 // Decode reads the payload into v with [DecodeExact].
-func (e Entry) Decode(v any) error { return strictjson.FillExact(e.Payload, v) }
+func (e Entry) Decode(v any) error { return strictjson.Exact(e.Payload, v) }
 
 // wrapper is the outside of every file (spec section 14).
 type wrapper struct {
@@ -63,8 +63,7 @@ func (l *Layout) unseal(name string, data []byte) (Entry, error) {
 	if want, err := l.wrap(e); err == nil && bytes.Equal(canonical, want) && len(w.Payload) > 0 && w.Payload[0] == '{' {
 		return e, nil
 	}
-	w = wrapper{}
-	if err := strictjson.Fill(canonical, &w); err != nil {
+	if err := strictjson.Exact(canonical, &w); err != nil {
 		return Entry{}, l.foreign(name, err)
 	}
 	switch {

@@ -85,7 +85,7 @@ func (l *Layout) foreign(entry string, err error) *Error {
 		return e
 	}
 	if d, ok := errors.AsType[*DecodeError](err); ok {
-		return l.fault(CodeInvalid, entry, d.Path, "%s", d.Reason)
+		return l.fault(CodeInvalid, entry, d.Field, "%s", d.Reason)
 	}
 	switch durable.CodeOf(err) {
 	case durable.CodeUnread:

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/ecluse-gate/ecluse/internal/source/corpus"
-	"github.com/ecluse-gate/ecluse/internal/source/strict"
+	"github.com/ecluse-gate/ecluse/internal/strictjson"
 	"github.com/ecluse-gate/ecluse/journal"
 )
 
@@ -70,7 +70,7 @@ func New(content any) ([]byte, error) {
 		return nil, err
 	}
 	// The run record wraps the envelope, so it must be readable with something around it.
-	if _, err := strict.Parse([]byte(`{"payload":{"document":` + string(data) + `}}`)); err != nil {
+	if _, err := strictjson.Parse([]byte(`{"payload":{"document":` + string(data) + `}}`)); err != nil {
 		return nil, refuse(CodeRequest, "paths", "and metadata make a plan that is too large (%v): use fewer files or less metadata", err)
 	}
 	return data, nil
@@ -94,7 +94,7 @@ func encode(envelope map[string]any) ([]byte, error) {
 
 // Parse reads an envelope, at most 1 MiB of it, and checks every field of it and the fingerprint. Whether it was approved is for the caller to ask.
 func Parse(data []byte) (*Envelope, error) {
-	tree, err := strict.Parse(data)
+	tree, err := strictjson.Parse(data)
 	if err != nil {
 		return nil, asRefusal(CodeEnvelope, err)
 	}
@@ -107,14 +107,14 @@ func FromDocument(tree map[string]any) (*Envelope, error) {
 		return nil, err
 	}
 	var doc envelopeDocument
-	if err := strict.Fill(tree, &doc); err != nil {
+	if err := strictjson.Fill(tree, &doc); err != nil {
 		return nil, asRefusal(CodeEnvelope, err)
 	}
 	if doc.SchemaVersion != "1.0" {
 		return nil, refuse(CodeEnvelope, "schema_version", "must be \"1.0\"")
 	}
 	e := &Envelope{Document: tree}
-	if err := strict.Fill(doc.Approval, &e.Approval); err != nil {
+	if err := strictjson.Fill(doc.Approval, &e.Approval); err != nil {
 		return nil, inside("approval", asRefusal(CodeEnvelope, err))
 	}
 	if !journal.IsDigest(e.Approval.Fingerprint) {
@@ -155,7 +155,7 @@ func (e *Envelope) fill(content any) error {
 	default:
 		return refuse(CodeUnsupported, "kind", "is not supported by this version; it knows %q, %q and %q", KindFile, KindContinue, KindResolve)
 	}
-	if err := strict.Fill(tree, into); err != nil {
+	if err := strictjson.Fill(tree, into); err != nil {
 		return err
 	}
 	return into.check()

@@ -14,7 +14,7 @@ import (
 
 	"github.com/ecluse-gate/ecluse/internal/search"
 	"github.com/ecluse-gate/ecluse/internal/source/corpus"
-	"github.com/ecluse-gate/ecluse/internal/source/strict"
+	"github.com/ecluse-gate/ecluse/internal/strictjson"
 )
 
 // Codes of a Refusal; the corpus has its own (S68-S70), the endpoint and the name theirs (S41, S42).
@@ -105,7 +105,7 @@ func FileLimit(tier string) (int64, bool) {
 
 // ParseRequest reads a request document and checks every field of it. An error is a *Refusal or a *corpus.Error.
 func ParseRequest(data []byte) (*Request, error) {
-	tree, err := strict.Parse(data)
+	tree, err := strictjson.Parse(data)
 	if err != nil {
 		return nil, asRefusal(CodeRequest, err)
 	}
@@ -116,7 +116,7 @@ func ParseRequest(data []byte) (*Request, error) {
 		return nil, refuse(CodeUnsupported, "kind", "%q is not supported by this version; it knows \"file\"", clip(kind))
 	}
 	r := &Request{}
-	if err := strict.Fill(tree, r); err != nil {
+	if err := strictjson.Fill(tree, r); err != nil {
 		return nil, asRefusal(CodeRequest, err)
 	}
 	if err := r.check(); err != nil {
@@ -126,7 +126,7 @@ func ParseRequest(data []byte) (*Request, error) {
 }
 
 func asRefusal(code string, err error) error {
-	if e, ok := errors.AsType[*strict.Error](err); ok {
+	if e, ok := errors.AsType[*strictjson.Error](err); ok {
 		return &Refusal{Code: code, Field: e.Field, Message: e.Reason}
 	}
 	return err

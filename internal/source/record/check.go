@@ -42,7 +42,7 @@ func (b *book) check(r *journal.Record) error {
 // at names the entry of a fault.
 func at(e journal.Entry, err error) error {
 	if d, ok := err.(*journal.DecodeError); ok { //nolint:errorlint // made right here
-		return &journal.Error{Code: "file-upload-" + journal.CodeInvalid, Entry: e.Name, Field: d.Path, Reason: d.Reason}
+		return &journal.Error{Code: "file-upload-" + journal.CodeInvalid, Entry: e.Name, Field: d.Field, Reason: d.Reason}
 	}
 	return err
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/ecluse-gate/ecluse/internal/requestid"
 	"github.com/ecluse-gate/ecluse/internal/source/plan"
-	"github.com/ecluse-gate/ecluse/internal/source/strict"
+	"github.com/ecluse-gate/ecluse/internal/strictjson"
 	"github.com/ecluse-gate/ecluse/journal"
 )
 
@@ -69,7 +69,7 @@ type Opened struct {
 func (o *Opened) Plan() *plan.Plan { return o.Envelope.File }
 
 func fault(field, format string, args ...any) error {
-	return &journal.DecodeError{Path: field, Reason: fmt.Sprintf(format, args...)}
+	return &journal.DecodeError{Field: field, Reason: fmt.Sprintf(format, args...)}
 }
 
 func (b *book) found(payload json.RawMessage) (journal.Founding, error) {
@@ -97,12 +97,12 @@ func (b *book) opened(payload json.RawMessage) (*Opened, error) {
 // openRun reads a founding payload. The retained plan is held to every rule that a fresh one is held to (S122).
 func openRun(payload json.RawMessage) (*Opened, error) {
 	o := &Opened{}
-	tree, err := strict.Parse(payload)
+	tree, err := strictjson.Parse(payload)
 	if err == nil {
-		err = strict.Fill(tree, &o.Run)
+		err = strictjson.Fill(tree, &o.Run)
 	}
 	if err != nil {
-		if e, ok := errors.AsType[*strict.Error](err); ok {
+		if e, ok := errors.AsType[*strictjson.Error](err); ok {
 			return nil, fault(e.Field, "%s", e.Reason)
 		}
 		return nil, err

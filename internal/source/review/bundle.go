@@ -10,7 +10,7 @@ import (
 	"slices"
 
 	"github.com/ecluse-gate/ecluse/internal/source/record"
-	"github.com/ecluse-gate/ecluse/internal/source/strict"
+	"github.com/ecluse-gate/ecluse/internal/strictjson"
 	"github.com/ecluse-gate/ecluse/journal"
 )
 
@@ -95,7 +95,7 @@ func unpack(r io.Reader) (*manifest, map[string][]byte, error) {
 	t := tar.NewReader(io.LimitReader(r, maxBundle))
 	name, data, err := member(t)
 	m := &manifest{}
-	if err != nil || name != manifestName || strict.Decode(data, m) != nil || m.SchemaVersion != "1.0" || m.Kind != bundleKind {
+	if err != nil || name != manifestName || strictjson.Decode(data, m) != nil || m.SchemaVersion != "1.0" || m.Kind != bundleKind {
 		return bad("its manifest cannot be read")
 	}
 	if len(m.Files) > record.NewLayout().MaxFiles() {

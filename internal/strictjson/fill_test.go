@@ -1,4 +1,4 @@
-package strict_test
+package strictjson_test
 
 import (
 	"encoding/json"
@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ecluse-gate/ecluse/internal/source/strict"
+	"github.com/ecluse-gate/ecluse/internal/strictjson"
 )
 
 type inner struct {
@@ -26,7 +26,7 @@ const good = `{"name":"n","paths":["a","b"],"inner":{"size":3,"etag":null},"meta
 
 func TestDecode(t *testing.T) {
 	var d doc
-	if err := strict.Decode([]byte(good), &d); err != nil {
+	if err := strictjson.Decode([]byte(good), &d); err != nil {
 		t.Fatal(err)
 	}
 	if d.Name != "n" || len(d.Paths) != 2 || d.Inner.Size != 3 || d.Inner.ETag != nil || d.Meta["k"] != "v" {
@@ -35,7 +35,7 @@ func TestDecode(t *testing.T) {
 }
 
 // S96: what a closed strict reader refuses, and the member that it names.
-func TestDecodeRefuses(t *testing.T) {
+func TestDecodeNamesTheMember(t *testing.T) {
 	for _, tt := range []struct{ name, data, field, reason string }{
 		{"repeated member", `{"name":"n","name":"m","paths":[],"inner":{"size":3,"etag":null}}`, "name", "twice"},
 		{"repeated by escape", `{"name":"n","na\u006de":"m","paths":[],"inner":{"size":3,"etag":null}}`, "name", "twice"},
@@ -67,8 +67,8 @@ func TestDecodeRefuses(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var d doc
-			err := strict.Decode([]byte(tt.data), &d)
-			e, ok := errors.AsType[*strict.Error](err)
+			err := strictjson.Decode([]byte(tt.data), &d)
+			e, ok := errors.AsType[*strictjson.Error](err)
 			if !ok {
 				t.Fatalf("err = %v, want an *Error", err)
 			}
@@ -85,7 +85,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"name":"n","paths":[],"inner":{"size":3,"etag":"x"}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var d doc
-		if strict.Decode(data, &d) != nil {
+		if strictjson.Decode(data, &d) != nil {
 			return
 		}
 		if !json.Valid(data) {
@@ -96,7 +96,7 @@ func FuzzDecode(f *testing.F) {
 			t.Fatal(err)
 		}
 		var e doc
-		if err := strict.Decode(again, &e); err != nil {
+		if err := strictjson.Decode(again, &e); err != nil {
 			t.Fatalf("refused its own output %s: %v", again, err)
 		}
 	})
