@@ -8,21 +8,24 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/durable"
 )
 
-// Files gives the bytes of every file of a journal, by name, together with its verified view. A journal with a fault, or with a request whose
-// end is not known, is given too: moving it changes neither. The error is that of [Read], and nothing is given then.
-func Files(dir string, l *Layout) (map[string][]byte, *Record, error) {
+// Files are the bytes of every file of a journal, by name.
+type Files map[string][]byte
+
+// ReadFiles gives the files of a sound journal together with its verified view. A request whose end is not known does
+// not matter: moving a journal does not change that. The error is that of [Read], and nothing is given then.
+func ReadFiles(dir string, l *Layout) (Files, *Record, error) {
 	if err := l.validate(); err != nil {
 		return nil, nil, err
 	}
 	d, err := durable.Open(dir, durable.Options{})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, l.folder(err)
 	}
 	defer func() { _ = d.Close() }()
 	if err := d.Lock(true); err != nil {
-		return nil, nil, err
+		return nil, nil, l.folder(err)
 	}
-	kept := keeping{d, map[string][]byte{}}
+	kept := keeping{d, Files{}}
 	r, faults := load(kept, l)
 	if len(faults) > 0 {
 		return nil, nil, faults[0]
@@ -33,7 +36,7 @@ func Files(dir string, l *Layout) (map[string][]byte, *Record, error) {
 // keeping is a store that keeps what is read from it.
 type keeping struct {
 	store
-	files map[string][]byte
+	files Files
 }
 
 func (k keeping) Read(name string, maxBytes int64) ([]byte, error) {
@@ -44,12 +47,12 @@ func (k keeping) Read(name string, maxBytes int64) ([]byte, error) {
 	return data, err
 }
 
-// InspectFiles is [Inspect] for files that are in no folder yet, such as those of a bundle.
-func InspectFiles(files map[string][]byte, l *Layout) (*Record, []*Error, error) {
+// Inspect is [Inspect] for files that are in no folder yet, such as those of a bundle.
+func (f Files) Inspect(l *Layout) (*Record, []*Error, error) {
 	if err := l.validate(); err != nil {
 		return nil, nil, err
 	}
-	r, faults := load(memory(files), l)
+	r, faults := load(memory(f), l)
 	return r, faults, nil
 }
 
@@ -74,32 +77,32 @@ func (m memory) Read(name string, maxBytes int64) ([]byte, error) {
 	return data, nil
 }
 
-// Restore writes a journal that [Files] gave, in another place perhaps, into an empty or absent folder. Everything is verified before
-// anything is written. The founding entry is written last: a restoration that is cut short leaves a folder without provenance, which nothing
-// accepts as a journal.
-func Restore(dir string, l *Layout, files map[string][]byte, opt Options) (err error) {
-	_, faults, err := InspectFiles(files, l)
+// Restore writes a journal that [ReadFiles] gave, in another place perhaps, into an empty or absent folder. Everything
+// is verified before anything is written. The founding entry is written last: a restoration that is cut short leaves a
+// folder without provenance, which nothing accepts as a journal.
+func (f Files) Restore(dir string, l *Layout, opt Options) (err error) {
+	_, faults, err := f.Inspect(l)
 	if err != nil {
 		return err
 	}
 	if len(faults) > 0 {
 		return faults[0]
 	}
-	d, err := durable.Make(dir, durable.Options{Around: opt.Around})
+	d, err := durable.Make(dir, opt.durable())
 	if err != nil {
-		return err
+		return l.folder(err)
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
 	if err := d.Lock(false); err != nil {
-		return err
+		return l.folder(err)
 	}
 	if err := l.empty(d); err != nil {
 		return err
 	}
-	names := slices.DeleteFunc(sorted(files), func(name string) bool { return name == l.founding() })
+	names := slices.DeleteFunc(sorted(f), func(name string) bool { return name == l.founding() })
 	for _, name := range append(names, l.founding()) {
-		if err := d.Publish(name, files[name]); err != nil {
-			return err
+		if err := d.Publish(name, f[name]); err != nil {
+			return l.folder(err)
 		}
 	}
 	return nil

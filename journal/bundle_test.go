@@ -6,19 +6,19 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/ecluse-gate/ecluse/internal/durable/durabletest"
 	"github.com/ecluse-gate/ecluse/journal"
+	"github.com/ecluse-gate/ecluse/journal/journaltest"
 )
 
 // S153: a journal moves with every byte, the verdict stays, and the copy goes on like the original.
 func TestRestore(t *testing.T) {
 	for name, dir := range map[string]string{"complete": complete(t), "interrupted": withMarker(t)} {
-		files, r, err := journal.Files(dir, layout)
+		files, r, err := journal.ReadFiles(dir, layout)
 		if err != nil || !equal(files, contents(t, dir)) {
 			t.Fatalf("%s: %v", name, err)
 		}
-		copied := filepath.Join(durabletest.Dir(t), "copy")
-		if err := journal.Restore(copied, layout, files, journal.Options{}); err != nil {
+		copied := filepath.Join(journaltest.Dir(t), "copy")
+		if err := files.Restore(copied, layout, journal.Options{}); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		if !equal(files, contents(t, copied)) || read(copied) != read(dir) {
@@ -28,7 +28,7 @@ func TestRestore(t *testing.T) {
 		if err != nil || again.Digest() != r.Digest() {
 			t.Errorf("%s: digest %v %v", name, again, err)
 		}
-		if err := journal.Restore(copied, layout, files, journal.Options{}); journal.CodeOf(err) != "file-upload-journal-exists" {
+		if err := files.Restore(copied, layout, journal.Options{}); codeOf(err) != "file-upload-journal-exists" {
 			t.Errorf("%s: over an existing one: %v", name, err)
 		}
 	}
@@ -36,7 +36,7 @@ func TestRestore(t *testing.T) {
 
 // S153, S115: a bundle with a fault writes nothing.
 func TestRestoreVerifiesFirst(t *testing.T) {
-	files, _, err := journal.Files(complete(t), layout)
+	files, _, err := journal.ReadFiles(complete(t), layout)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,11 +53,11 @@ func TestRestoreVerifiesFirst(t *testing.T) {
 	} {
 		m := maps.Clone(files)
 		spoil(m)
-		dir := filepath.Join(durabletest.Dir(t), "copy")
-		if err := journal.Restore(dir, layout, m, journal.Options{}); journal.CodeOf(err) != invalid && journal.CodeOf(err) != missing {
+		dir := filepath.Join(journaltest.Dir(t), "copy")
+		if err := m.Restore(dir, layout, journal.Options{}); codeOf(err) != invalid && codeOf(err) != missing {
 			t.Errorf("%s: %v", name, err)
 		}
-		if _, err := journal.Read(dir, layout); journal.CodeOf(err) != "private-directory-invalid" {
+		if _, err := journal.Read(dir, layout); codeOf(err) != "private-directory-invalid" {
 			t.Errorf("%s: something was written: %v", name, err)
 		}
 	}
@@ -65,14 +65,14 @@ func TestRestoreVerifiesFirst(t *testing.T) {
 
 // A restoration that is cut short anywhere is no journal.
 func TestRestoreCutShort(t *testing.T) {
-	files, _, err := journal.Files(complete(t), layout)
+	files, _, err := journal.ReadFiles(complete(t), layout)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for k := 0; ; k += 5 {
 		n, reached := 0, false
-		dir := filepath.Join(durabletest.Dir(t), "copy")
-		err := journal.Restore(dir, layout, files, journal.Options{Around: func(step journal.Step, name string, call func() error) error {
+		dir := filepath.Join(journaltest.Dir(t), "copy")
+		err := files.Restore(dir, layout, journal.Options{Around: func(step, name string, call func() error) error {
 			if n++; n-1 == k {
 				reached = true
 				return errDisk

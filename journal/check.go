@@ -1,7 +1,7 @@
 package journal
 
 import (
-	"fmt"
+	"cmp"
 	"slices"
 
 	"github.com/ecluse-gate/ecluse/internal/strictjson"
@@ -39,14 +39,14 @@ func (r *Record) numbering() (all []*Error) {
 // chain follows the restrictions from the first to the last.
 func (r *Record) chain() (all []*Error) {
 	var previous *string
-	for i, e := range r.events {
+	for i, e := range r.restrictions {
 		switch {
 		case e.Number != i:
 			return append(all, r.invalid(e.Name, "", "there is a gap in the numbering before it"))
-		case (e.Previous == nil) != (previous == nil), previous != nil && *e.Previous != *previous:
+		case (e.previous == nil) != (previous == nil), previous != nil && *e.previous != *previous:
 			all = append(all, r.invalid(e.Name, "previous", "is not the digest of the restriction before it"))
 		}
-		previous = &r.events[i].Digest
+		previous = &r.restrictions[i].Digest
 	}
 	return all
 }
@@ -54,34 +54,34 @@ func (r *Record) chain() (all []*Error) {
 // attempts checks what restrictions say about attempts.
 func (r *Record) attempts() (all []*Error) {
 	named := map[string]string{}
-	for _, e := range r.events {
-		if e.Attempt == nil {
+	for _, e := range r.restrictions {
+		if e.Attempt == "" {
 			continue
 		}
-		entry, ok := r.entries[*e.Attempt]
-		facts := r.facts[*e.Attempt]
+		entry, ok := r.entries[e.Attempt]
+		facts := r.facts[e.Attempt]
 		switch {
 		case !ok || !facts.Open:
 			all = append(all, r.invalid(e.Name, "attempt", "names no attempt of this journal"))
-		case entry.Digest != *e.AttemptDigest:
+		case entry.Digest != deref(e.attemptDigest):
 			all = append(all, r.invalid(e.Name, "attempt_digest", "is not the digest of the attempt"))
-		case facts.URLDigest != "" && facts.URLDigest != e.URLDigest:
+		case facts.URL != "" && urlDigest(facts.URL) != e.URLDigest:
 			all = append(all, r.invalid(e.Name, "url_digest", "is not the address of the attempt"))
-		case named[*e.Attempt] != "":
+		case named[e.Attempt] != "":
 			all = append(all, r.invalid(e.Name, "attempt", "is named by another restriction too"))
 		}
-		named[*e.Attempt] = e.Name
+		named[e.Attempt] = e.Name
 	}
 	return all
 }
 
-// closings checks which entry closes which, and that a throttled one rests on exactly its restriction.
+// closings checks which entry closes which, and that one which names a restriction rests on exactly its own.
 func (r *Record) closings() (all []*Error) {
 	closedBy := map[string]string{}
 	for _, name := range sorted(r.facts) {
 		f := r.facts[name]
 		if f.Closes == "" {
-			if f.Throttled || f.Event != "" {
+			if f.Restriction != "" {
 				all = append(all, r.invalid(name, "", "records an answer to no attempt"))
 			}
 			continue
@@ -95,7 +95,7 @@ func (r *Record) closings() (all []*Error) {
 		}
 		closedBy[f.Closes] = name
 		if why := r.restrictionFault(f); why != "" {
-			all = append(all, r.invalid(name, "throttle_event", why))
+			all = append(all, r.invalid(name, cmp.Or(f.RestrictionField, "restriction"), why))
 		}
 	}
 	return all
@@ -103,26 +103,22 @@ func (r *Record) closings() (all []*Error) {
 
 // restrictionFault compares an entry that closes an attempt with the restriction of that attempt, in both directions.
 func (r *Record) restrictionFault(f Facts) string {
-	of, named := r.EventOf(f.Closes)
-	if f.Event == "" {
+	of, named := r.RestrictionOf(f.Closes)
+	if f.Restriction == "" {
 		switch {
-		case named && of.Origin == OriginReview:
+		case named && of.Review != nil:
 			return "an operator has recorded that this attempt has no result"
 		case named:
 			return "leaves out the restriction that names its attempt"
-		case f.Throttled && r.founding.BackoffVersion != "":
-			return "is missing on a throttled answer"
 		}
 		return ""
 	}
 	switch {
-	case !f.Throttled:
-		return "belongs to a throttled answer only"
-	case !named || of.Digest != f.Event:
+	case !named || of.Digest != f.Restriction:
 		return "is not the restriction that names its attempt"
-	case deref(of.RequestID) != f.RequestID:
+	case of.RequestID != f.RequestID:
 		return "has another request identifier than the answer"
-	case deref(of.Nonce) != f.Nonce:
+	case of.Nonce != f.Nonce:
 		return "belongs to another request than the answer"
 	}
 	return ""
@@ -131,16 +127,16 @@ func (r *Record) restrictionFault(f Facts) string {
 // nonces makes sure that no request is finished twice. An entry and its restriction share one; a review repeats that of the restriction
 // whose end it states.
 func (r *Record) nonces() (all []*Error) {
-	by := map[string]Event{}
-	for _, e := range r.events {
-		if e.Nonce == nil {
+	by := map[string]Restriction{}
+	for _, e := range r.restrictions {
+		if e.Nonce == "" {
 			continue
 		}
-		first, used := by[*e.Nonce]
-		if states := e.Origin == OriginReview && first.Origin != OriginReview && first.Timing.NotBeforeUTC == nil; used && !states {
+		first, used := by[e.Nonce]
+		if states := e.Review != nil && first.Review == nil && first.Timing.NotBeforeUTC == nil; used && !states {
 			all = append(all, r.invalid(e.Name, "nonce", "finishes a request that is finished already"))
 		}
-		by[*e.Nonce] = e
+		by[e.Nonce] = e
 	}
 	taken := map[string]bool{}
 	for _, name := range sorted(r.facts) {
@@ -160,9 +156,9 @@ func (r *Record) nonces() (all []*Error) {
 }
 
 // shares tells whether an entry may carry the nonce of a restriction: it rests on it, or on the one whose end it states.
-func (r *Record) shares(f Facts, e Event) bool {
-	own, ok := r.Event(f.Event)
-	return ok && same(own.Nonce, e.Nonce)
+func (r *Record) shares(f Facts, e Restriction) bool {
+	own, ok := r.Restriction(f.Restriction)
+	return ok && own.Nonce == e.Nonce
 }
 
 // markerFaults checks a leftover marker against the restriction that finishes it.
@@ -170,8 +166,8 @@ func (r *Record) markerFaults() []*Error {
 	if r.pending == nil {
 		return nil
 	}
-	for _, e := range r.events {
-		if e.Nonce != nil && *e.Nonce == r.pending.Nonce && (e.Method != r.pending.Method || e.URLDigest != r.pending.URLDigest) {
+	for _, e := range r.restrictions {
+		if e.Nonce == r.pending.Nonce && (e.Method != r.pending.Method || e.URLDigest != r.pending.URLDigest) {
 			return []*Error{r.invalid(e.Name, "nonce", "finishes a request with another method or address")}
 		}
 	}
@@ -195,6 +191,6 @@ func sorted[V any](m map[string]V) []string {
 }
 
 // String is one line for a person.
-func (e Event) String() string {
-	return fmt.Sprintf("%s: %s %s (%s)", e.Name, e.Method, e.Metadata.Kind, e.Origin)
-}
+func (r Restriction) String() string { return r.Name + ": " + r.Method + " (" + r.Origin + ")" }
+
+func urlDigest(url string) string { return strictjson.DigestBytes([]byte(url)) }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ecluse-gate/ecluse/internal/strictjson"
+
 	"github.com/ecluse-gate/ecluse/journal"
 )
 
@@ -42,7 +44,7 @@ func (b *book) seal() map[string][]byte {
 		if strings.HasPrefix(name, "backoff-") && p["previous"] != "keep" {
 			p["previous"] = previous
 		}
-		digest, err := journal.Digest(p)
+		digest, err := strictjson.Digest(p)
 		if err != nil {
 			b.t.Fatal(err)
 		}
@@ -79,19 +81,15 @@ func timing(received, notBefore, delay any) map[string]any {
 	return map[string]any{"received_at_utc": received, "not_before_utc": notBefore, "server_delay_seconds": delay}
 }
 
-func meta(kind string, value int64) map[string]any {
-	return map[string]any{"kind": kind, "value": value}
-}
-
 // S18, S115, section 14: journals whose every hash is right and whose records contradict each other or themselves. Each is refused at the entry and
 // the field where the contradiction is.
 func TestContradictions(t *testing.T) {
 	const r = int64(1796126460) // when the second restriction was received
-	digest := journal.DigestBytes([]byte("another"))
+	digest := strictjson.DigestBytes([]byte("another"))
 	last := func(b *book) map[string]any { return b.payloads["backoff-0001.json"] }
-	timed := func(kind string, value int64, received, notBefore, delay any) func(*book) {
+	timed := func(received, notBefore, delay any) func(*book) {
 		return func(b *book) {
-			last(b)["metadata"], last(b)["timing"] = meta(kind, value), timing(received, notBefore, delay)
+			last(b)["metadata"], last(b)["timing"] = map[string]any{"delay": delay}, timing(received, notBefore, delay)
 		}
 	}
 	for name, tt := range map[string]struct {
@@ -99,43 +97,25 @@ func TestContradictions(t *testing.T) {
 		entry, field string // "" means that the journal is sound
 	}{
 		"nothing edited":                {func(*book) {}, "", ""},
-		"value 30":                      {timed("seconds", 30, r, r+30, int64(30)), "", ""},
-		"value 31":                      {timed("seconds", 31, r, r+31, int64(31)), "backoff-0001.json", "metadata.value"},
-		"value below zero":              {timed("seconds", -1, r, r-1, int64(-1)), "backoff-0001.json", "metadata.value"},
-		"seconds without delay":         {timed("seconds", 5, r, r+5, nil), "backoff-0001.json", "timing.server_delay_seconds"},
-		"seconds with another delay":    {timed("seconds", 5, r, r+6, int64(6)), "backoff-0001.json", "timing.server_delay_seconds"},
-		"seconds without end":           {timed("seconds", 5, r, nil, nil), "backoff-0001.json", "timing.not_before_utc"},
-		"a receipt with a fraction":     {timed("seconds", 5, r, r+6, int64(5)), "", ""},
-		"end too early":                 {timed("seconds", 5, r, r+4, int64(5)), "backoff-0001.json", "timing.not_before_utc"},
-		"end too late":                  {timed("seconds", 5, r, r+7, int64(5)), "backoff-0001.json", "timing.not_before_utc"},
-		"missing":                       {timed("missing", 0, r, r+1, nil), "", ""},
-		"missing, zero wait":            {timed("missing", 0, r, r, nil), "backoff-0001.json", "timing.not_before_utc"},
-		"missing with a delay":          {timed("missing", 0, r, r+1, int64(1)), "backoff-0001.json", "timing.server_delay_seconds"},
-		"missing with a value":          {timed("missing", 1, r, r+1, nil), "backoff-0001.json", "metadata.value"},
-		"invalid":                       {timed("invalid", 0, r, r+1, nil), "", ""},
-		"invalid, long wait":            {timed("invalid", 0, r, r+60, nil), "backoff-0001.json", "timing.not_before_utc"},
-		"overlong":                      {timed("overlong", 0, r, r+31, int64(31)), "", ""},
-		"overlong, unknown":             {timed("overlong", 0, r, nil, nil), "", ""},
-		"overlong but short":            {timed("overlong", 0, r, r+30, int64(30)), "backoff-0001.json", "timing.server_delay_seconds"},
-		"overlong, end without delay":   {timed("overlong", 0, r, r+31, nil), "backoff-0001.json", "timing.server_delay_seconds"},
-		"overlong, delay without end":   {timed("overlong", 0, r, nil, int64(31)), "backoff-0001.json", "timing.not_before_utc"},
-		"overlong, shortened":           {timed("overlong", 0, r, r+31, int64(60)), "backoff-0001.json", "timing.not_before_utc"},
-		"overlong, a wrapping delay":    {timed("overlong", 0, r, r-1, int64(9007199254740991)), "backoff-0001.json", "timing.not_before_utc"},
-		"overlong with a value":         {timed("overlong", 31, r, r+31, int64(31)), "backoff-0001.json", "metadata.value"},
-		"date":                          {timed("date", r+90, r, r+90, nil), "", ""},
-		"old date":                      {timed("date-rfc850", r-90, r, r-90, nil), "", ""},
-		"date, another end":             {timed("date", r+90, r, r+60, nil), "backoff-0001.json", "timing"},
-		"date without end":              {timed("date", r+90, r, nil, nil), "backoff-0001.json", "timing"},
-		"date with a delay":             {timed("date", r+90, r, r+90, int64(90)), "backoff-0001.json", "timing"},
-		"date beyond the year 9999":     {timed("date", 253402300800, r, r, nil), "backoff-0001.json", "metadata.value"},
-		"end beyond the year 9999":      {timed("seconds", 5, int64(253402300799), int64(253402300804), int64(5)), "backoff-0001.json", "timing"},
-		"receipt before the year 1":     {timed("seconds", 5, int64(-62135596801), int64(-62135596796), int64(5)), "backoff-0001.json", "timing"},
-		"no receipt, no end":            {timed("seconds", 5, nil, nil, nil), "", ""},
-		"no receipt, an end":            {timed("seconds", 5, nil, r, int64(5)), "backoff-0001.json", "timing"},
-		"no such kind":                  {timed("minutes", 1, r, r+60, nil), "backoff-0001.json", "metadata.kind"},
-		"no such origin":                {func(b *book) { last(b)["origin"] = "guess" }, "backoff-0001.json", "origin"},
-		"unavailable with an end":       {func(b *book) { last(b)["origin"] = "unavailable" }, "backoff-0001.json", "timing"},
-		"typed without a time":          {func(b *book) { last(b)["origin"] = "typed-metadata" }, "backoff-0001.json", "origin"},
+		"a delay":                       {timed(r, r+30, int64(30)), "", ""},
+		"a receipt with a fraction":     {timed(r, r+6, int64(5)), "", ""},
+		"a delay below zero":            {timed(r, r-1, int64(-1)), "backoff-0001.json", "timing.server_delay_seconds"},
+		"a delay without end":           {timed(r, nil, int64(5)), "backoff-0001.json", "timing.not_before_utc"},
+		"end too early":                 {timed(r, r+4, int64(5)), "backoff-0001.json", "timing.not_before_utc"},
+		"end too late":                  {timed(r, r+7, int64(5)), "backoff-0001.json", "timing.not_before_utc"},
+		"a delay, shortened":            {timed(r, r+31, int64(60)), "backoff-0001.json", "timing.not_before_utc"},
+		"a wrapping delay":              {timed(r, r-1, int64(9007199254740991)), "backoff-0001.json", "timing.not_before_utc"},
+		"no delay named":                {timed(r, r+1, nil), "", ""},
+		"an end before the receipt":     {timed(r, r-90, nil), "", ""},
+		"no end known":                  {timed(r, nil, nil), "", ""},
+		"end beyond the year 9999":      {timed(int64(253402300799), int64(253402300804), int64(5)), "backoff-0001.json", "timing"},
+		"receipt before the year 1":     {timed(int64(-62135596801), int64(-62135596796), int64(5)), "backoff-0001.json", "timing"},
+		"no receipt, no end":            {timed(nil, nil, nil), "", ""},
+		"no receipt, an end":            {timed(nil, r, int64(5)), "backoff-0001.json", "timing"},
+		"no metadata":                   {func(b *book) { last(b)["metadata"] = nil }, "backoff-0001.json", "metadata"},
+		"a list as metadata":            {func(b *book) { last(b)["metadata"] = []any{} }, "backoff-0001.json", "metadata"},
+		"what the layout does not know": {func(b *book) { last(b)["origin"] = "guess" }, "backoff-0001.json", "origin"},
+		"what the layout refutes":       {func(b *book) { last(b)["metadata"] = map[string]any{"delay": 1} }, "backoff-0001.json", "metadata.delay"},
 		"reviewed by nobody":            {func(b *book) { last(b)["origin"] = "operator-review" }, "backoff-0001.json", "review"},
 		"a review of a server's answer": {func(b *book) { last(b)["review"] = map[string]any{"outcome": "applied", "approval": digest} }, "backoff-0001.json", "review"},
 		"a version to come":             {func(b *book) { last(b)["version"] = "1.1" }, "backoff-0001.json", "version"},
@@ -204,7 +184,7 @@ func TestContradictions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := openBook(t)
 			tt.edit(b)
-			_, faults, err := journal.InspectFiles(b.seal(), layout)
+			_, faults, err := journal.Files(b.seal()).Inspect(layout)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -216,10 +196,10 @@ func TestContradictions(t *testing.T) {
 			}
 			var all []string
 			for _, f := range faults {
-				if f.Entry == tt.entry && f.Field == tt.field && f.Code == invalid {
+				if f.Entry == tt.entry && f.Field == tt.field && f.FullCode() == invalid {
 					return
 				}
-				all = append(all, fmt.Sprintf("%s at %s %s", f.Code, f.Entry, f.Field))
+				all = append(all, fmt.Sprintf("%s at %s %s", f.FullCode(), f.Entry, f.Field))
 			}
 			t.Errorf("no fault at %s %s, but %q", tt.entry, tt.field, all)
 		})

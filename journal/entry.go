@@ -3,6 +3,7 @@ package journal
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 
@@ -11,7 +12,7 @@ import (
 
 // Entry is one file of a journal whose wrapper and integrity have been checked.
 type Entry struct {
-	// Name is the file name, Type the layout's name for its kind ("backoff" for restrictions), Number its number or -1 for a single file.
+	// Name is the file name, Type the layout's name for its kind, Number its number or -1 for a single file.
 	Name   string
 	Type   string
 	Number int
@@ -19,10 +20,19 @@ type Entry struct {
 	Payload json.RawMessage
 	// Digest is the payload's digest, which the file repeats as its integrity.
 	Digest string
+
+	prefix string // of the layout's codes
 }
 
-// Decode reads the payload into v with [DecodeExact].
-func (e Entry) Decode(v any) error { return strictjson.Exact(e.Payload, v) }
+// Decode reads the payload into v, a pointer to a struct that this program writes such payloads from: every member of v
+// must be there, as encoding/json writes it, and nothing else. What is wrong is an [*Error] that names the member.
+func (e Entry) Decode(v any) error {
+	err := strictjson.Exact(e.Payload, v)
+	if wrong, ok := errors.AsType[*strictjson.Error](err); ok {
+		return &Error{Code: CodeInvalid, Prefix: e.prefix, Entry: e.Name, Field: wrong.Field, Reason: wrong.Reason}
+	}
+	return err
+}
 
 // wrapper is the outside of every file (spec section 14).
 type wrapper struct {
@@ -34,11 +44,11 @@ type wrapper struct {
 
 // seal builds an entry and the bytes of its file.
 func (l *Layout) seal(name string, payload any) (Entry, []byte, error) {
-	canonical, err := Canonical(payload)
+	canonical, err := strictjson.Canonical(payload)
 	if err != nil {
 		return Entry{}, nil, l.foreign(name, err)
 	}
-	e := Entry{Name: name, Number: -1, Payload: canonical, Digest: DigestBytes(canonical)}
+	e := l.entry(name, canonical)
 	data, err := l.wrap(e)
 	if err != nil {
 		return Entry{}, nil, l.foreign(name, err)
@@ -50,6 +60,10 @@ func (l *Layout) seal(name string, payload any) (Entry, []byte, error) {
 	return e, append(data, '\n'), nil
 }
 
+func (l *Layout) entry(name string, payload []byte) Entry {
+	return Entry{Name: name, Number: -1, Payload: payload, Digest: strictjson.DigestBytes(payload), prefix: l.prefix()}
+}
+
 // unseal reads the bytes of a file.
 func (l *Layout) unseal(name string, data []byte) (Entry, error) {
 	canonical, err := strictjson.Check(data)
@@ -59,7 +73,7 @@ func (l *Layout) unseal(name string, data []byte) (Entry, error) {
 	// Read from the canonical form, so that the payload comes out canonical too. The strict reading is only done to say what is wrong.
 	var w wrapper
 	_ = json.Unmarshal(canonical, &w)
-	e := Entry{Name: name, Number: -1, Payload: w.Payload, Digest: DigestBytes(w.Payload)}
+	e := l.entry(name, w.Payload)
 	if want, err := l.wrap(e); err == nil && bytes.Equal(canonical, want) && len(w.Payload) > 0 && w.Payload[0] == '{' {
 		return e, nil
 	}
@@ -67,8 +81,8 @@ func (l *Layout) unseal(name string, data []byte) (Entry, error) {
 		return Entry{}, l.foreign(name, err)
 	}
 	switch {
-	case w.SchemaVersion != SchemaVersion:
-		return Entry{}, l.fault(CodeInvalid, name, "schema_version", "must be %q", SchemaVersion)
+	case w.SchemaVersion != version:
+		return Entry{}, l.fault(CodeInvalid, name, "schema_version", "must be %q", version)
 	case w.Kind != l.Kind:
 		return Entry{}, l.fault(CodeInvalid, name, "kind", "must be %q", l.Kind)
 	case len(w.Payload) == 0 || w.Payload[0] != '{':
@@ -79,24 +93,24 @@ func (l *Layout) unseal(name string, data []byte) (Entry, error) {
 
 // wrap is the canonical form of an entry's file, put together from its parts: the member names are in order.
 func (l *Layout) wrap(e Entry) ([]byte, error) {
-	kind, err := Canonical(l.Kind)
+	kind, err := strictjson.Canonical(l.Kind)
 	if err != nil {
 		return nil, err
 	}
 	return slices.Concat([]byte(`{"integrity":"`+e.Digest+`","kind":`), kind, []byte(`,"payload":`), e.Payload,
-		[]byte(`,"schema_version":"`+SchemaVersion+`"}`)), nil
+		[]byte(`,"schema_version":"`+version+`"}`)), nil
 }
 
 // Record is what a journal holds: a verified view in memory. The Record of a [Journal] grows with it; that of [Read] stays as it is.
 type Record struct {
-	layout   *Layout
-	founding Founding
-	entries  map[string]Entry
-	facts    map[string]Facts
-	events   []Event
-	pending  *PendingRequest
-	marker   []byte // the file that pending was read from
-	warnings []string
+	layout       *Layout
+	planDigest   string
+	entries      map[string]Entry
+	facts        map[string]Facts
+	restrictions []Restriction
+	pending      *marker
+	marker       []byte // the file that pending was read from
+	warnings     []string
 }
 
 func newRecord(l *Layout) *Record {
@@ -121,33 +135,31 @@ func (r *Record) Entries(typeName string) []Entry {
 	return list
 }
 
-// Founding is what the founding entry says.
-func (r *Record) Founding() Founding { return r.founding }
+// Restrictions gives the restrictions in the order of their chain.
+func (r *Record) Restrictions() []Restriction { return slices.Clone(r.restrictions) }
 
-// Events gives the restrictions in the order of their chain.
-func (r *Record) Events() []Event { return slices.Clone(r.events) }
-
-// Event finds a restriction by its digest.
-func (r *Record) Event(digest string) (Event, bool) {
-	for _, e := range r.events {
+// Restriction finds a restriction by its digest.
+func (r *Record) Restriction(digest string) (Restriction, bool) {
+	for _, e := range r.restrictions {
 		if e.Digest == digest {
 			return e, true
 		}
 	}
-	return Event{}, false
+	return Restriction{}, false
 }
 
-// EventOf finds the restriction that names an entry as its attempt.
-func (r *Record) EventOf(attempt string) (Event, bool) {
-	for _, e := range r.events {
-		if e.Attempt != nil && *e.Attempt == attempt {
+// RestrictionOf finds the restriction that names an entry as its attempt.
+func (r *Record) RestrictionOf(attempt string) (Restriction, bool) {
+	for _, e := range r.restrictions {
+		if attempt != "" && e.Attempt == attempt {
 			return e, true
 		}
 	}
-	return Event{}, false
+	return Restriction{}, false
 }
 
-// Unfinished names the open entries that no entry closes, in order. [Record.EventOf] tells which of them a restriction nevertheless ends.
+// Unfinished names the open entries that no entry closes, in order. [Record.RestrictionOf] tells which of
+// them a restriction nevertheless ends.
 func (r *Record) Unfinished() []string {
 	closed := map[string]bool{}
 	for _, f := range r.facts {
@@ -165,19 +177,13 @@ func (r *Record) Unfinished() []string {
 	return open
 }
 
-// Pending is the marker of a request whose outcome is not recorded, or nil. A marker whose nonce a restriction or an entry carries is
-// finished and does not count.
-func (r *Record) Pending() *PendingRequest {
-	if r.pending == nil || r.finished(r.pending.Nonce) {
-		return nil
-	}
-	p := *r.pending
-	return &p
-}
+// Pending reports whether there is a marker of a request whose outcome is not recorded. A marker whose nonce a
+// restriction or an entry carries is finished and does not count. [Record.Doubts] describes the request.
+func (r *Record) Pending() bool { return r.pending != nil && !r.finished(r.pending.Nonce) }
 
 func (r *Record) finished(nonce string) bool {
-	for _, e := range r.events {
-		if e.Nonce != nil && *e.Nonce == nonce {
+	for _, e := range r.restrictions {
+		if e.Nonce == nonce {
 			return true
 		}
 	}
@@ -198,14 +204,14 @@ func (r *Record) Digest() string {
 	for _, name := range r.names() {
 		b.WriteString(name + " " + r.digestOf(name) + "\n")
 	}
-	return DigestBytes([]byte(b.String()))
+	return strictjson.DigestBytes([]byte(b.String()))
 }
 
 func (r *Record) digestOf(name string) string {
 	if e, ok := r.entries[name]; ok {
 		return e.Digest
 	}
-	for _, e := range r.events {
+	for _, e := range r.restrictions {
 		if e.Name == name {
 			return e.Digest
 		}
@@ -214,11 +220,11 @@ func (r *Record) digestOf(name string) string {
 }
 
 func (r *Record) names() []string {
-	names := make([]string, 0, len(r.entries)+len(r.events))
+	names := make([]string, 0, len(r.entries)+len(r.restrictions))
 	for name := range r.entries {
 		names = append(names, name)
 	}
-	for _, e := range r.events {
+	for _, e := range r.restrictions {
 		names = append(names, e.Name)
 	}
 	slices.Sort(names)

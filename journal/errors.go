@@ -6,27 +6,44 @@ import (
 	"strings"
 
 	"github.com/ecluse-gate/ecluse/internal/durable"
+	"github.com/ecluse-gate/ecluse/internal/strictjson"
 )
 
-// The codes of this package, before the layout's prefix (S102, S110, S114, S115, S99). Codes of the folder itself carry no prefix:
-// "private-directory-invalid", "receipt-failed", "journal-locked".
+// Code names a class of failure. It is stable, safe to print, and a target of errors.Is:
+//
+//	if errors.Is(err, journal.CodeWaiting) { … }
+type Code string
+
+// Error is the code itself.
+func (c Code) Error() string { return string(c) }
+
+// The codes of this package. Those of the folder, the last three, stand without the layout's prefix.
 const (
-	CodeInvalid    = "evidence-invalid"    // something in the folder is not what this program writes
-	CodeUnreadable = "evidence-unreadable" // the folder or a file cannot be read
-	CodeMissing    = "provenance-missing"  // a required entry is absent, or there are too many files
-	CodeWaiting    = "backoff-waiting"     // a restriction has not ended
-	CodeUnresolved = "backoff-unresolved"  // the end of a restriction, or of a request, is not known
-	CodeLimit      = "backoff-limit"       // the journal holds all the restrictions that it may hold
-	CodeExists     = "journal-exists"      // a new journal needs an empty folder
+	CodeInvalid    Code = "evidence-invalid"    // something in the folder is not what this program writes
+	CodeUnreadable Code = "evidence-unreadable" // the folder or a file cannot be read
+	CodeMissing    Code = "provenance-missing"  // a required entry is absent, or there are too many files
+	CodeWaiting    Code = "backoff-waiting"     // a restriction has not ended
+	CodeUnresolved Code = "backoff-unresolved"  // the end of a restriction, or of a request, is not known
+	CodeLimit      Code = "backoff-limit"       // the journal holds all the restrictions that it may hold
+	CodeExists     Code = "journal-exists"      // a new journal needs an empty folder
+
+	CodeFolder  Code = Code(durable.CodeDirectory) // the folder or an ancestor is not private enough
+	CodeReceipt Code = Code(durable.CodeReceipt)   // a file could not be written or removed so that it lasts
+	CodeLocked  Code = Code(durable.CodeLocked)    // another process uses the folder
 )
 
-// Error is every error of this package that is not about the folder itself.
+// Error is every error of this package but those of a layout that cannot be used.
+//
+// A [Layout]'s functions return one with Field and Reason to say what is wrong with an entry; the package fills in the
+// rest. Any other error of theirs becomes the Reason of one.
 type Error struct {
-	// Code is one of the codes above behind the layout's prefix.
-	Code string
+	// Code is what errors.Is compares.
+	Code Code
+	// Prefix goes before the code, see FullCode.
+	Prefix string
 	// Entry and Field say where, as far as that is known.
 	Entry, Field string
-	// Reason says what is wrong. It never holds a value from a file.
+	// Reason says what is wrong. This package puts no value from a file into it.
 	Reason string
 	// Status is set when the code is CodeWaiting or CodeUnresolved.
 	Status *Status
@@ -34,46 +51,46 @@ type Error struct {
 	Err error
 }
 
+// FullCode is the code behind the layout's prefix: "file-upload-evidence-invalid".
+func (e *Error) FullCode() string { return e.Prefix + string(e.Code) }
+
 // Error says what, where and why.
 func (e *Error) Error() string {
-	var b strings.Builder
-	b.WriteString(e.Code)
-	if e.Entry != "" {
-		b.WriteString(": " + e.Entry)
+	if d, ok := e.Err.(*durable.Error); ok && string(e.Code) == string(d.Code) { //nolint:errorlint // no chain to search
+		return d.Error() // begins with the code and says where
 	}
-	if e.Field != "" {
-		b.WriteString(": " + e.Field)
-	}
-	if e.Reason != "" {
-		b.WriteString(": " + e.Reason)
+	var parts []string
+	for _, part := range []string{e.FullCode(), e.Entry, e.Field, e.Reason} {
+		if part != "" {
+			parts = append(parts, part)
+		}
 	}
 	if e.Err != nil {
-		b.WriteString(": " + e.Err.Error())
+		parts = append(parts, e.Err.Error())
 	}
-	return b.String()
+	return strings.Join(parts, ": ")
 }
 
 // Unwrap gives the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// CodeOf gives the stable code of an error of this package, of the folder below it included, or "".
-func CodeOf(err error) string {
-	if e, ok := errors.AsType[*Error](err); ok {
-		return e.Code
-	}
-	return string(durable.CodeOf(err))
+// Is reports whether target is the error's [Code].
+func (e *Error) Is(target error) bool {
+	c, ok := target.(Code)
+	return ok && c == e.Code
 }
 
-func (l *Layout) code(code string) string {
+// prefix is what stands before the codes of a layout.
+func (l *Layout) prefix() string {
 	if l.Prefix == "" {
-		return code
+		return ""
 	}
-	return l.Prefix + "-" + code
+	return l.Prefix + "-"
 }
 
 // fault is one finding of the loader.
-func (l *Layout) fault(code, entry, field, format string, args ...any) *Error {
-	return &Error{Code: l.code(code), Entry: entry, Field: field, Reason: fmt.Sprintf(format, args...)}
+func (l *Layout) fault(code Code, entry, field, format string, args ...any) *Error {
+	return &Error{Code: code, Prefix: l.prefix(), Entry: entry, Field: field, Reason: fmt.Sprintf(format, args...)}
 }
 
 // foreign turns any error that a layout's function or the reader returned into a fault of an entry.
@@ -82,17 +99,32 @@ func (l *Layout) foreign(entry string, err error) *Error {
 		if e.Entry == "" {
 			e.Entry = entry
 		}
+		if e.Code == "" {
+			e.Code, e.Prefix = CodeInvalid, l.prefix()
+		}
 		return e
 	}
-	if d, ok := errors.AsType[*DecodeError](err); ok {
-		return l.fault(CodeInvalid, entry, d.Field, "%s", d.Reason)
+	if e, ok := errors.AsType[*strictjson.Error](err); ok {
+		return l.fault(CodeInvalid, entry, e.Field, "%s", e.Reason)
 	}
 	switch durable.CodeOf(err) {
 	case durable.CodeUnread:
-		return &Error{Code: l.code(CodeUnreadable), Entry: entry, Err: err}
+		return &Error{Code: CodeUnreadable, Prefix: l.prefix(), Entry: entry, Err: err}
 	case durable.CodeUnsafe:
-		return &Error{Code: l.code(CodeInvalid), Entry: entry, Err: err}
+		return &Error{Code: CodeInvalid, Prefix: l.prefix(), Entry: entry, Err: err}
 	default:
 	}
 	return l.fault(CodeInvalid, entry, "", "%v", err)
+}
+
+// folder types an error of the folder below, so that a caller outside of this module can name it. It is nil for nil.
+func (l *Layout) folder(err error) error {
+	d, ok := errors.AsType[*durable.Error](err)
+	switch {
+	case !ok:
+		return err
+	case d.Code == durable.CodeUnread || d.Code == durable.CodeUnsafe:
+		return l.foreign("", err)
+	}
+	return &Error{Code: Code(d.Code), Err: err}
 }

@@ -2,14 +2,15 @@ package journal_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log"
 	"os"
 	"path/filepath"
 	"time"
 
-	"github.com/ecluse-gate/ecluse/internal/durable/durabletest"
 	"github.com/ecluse-gate/ecluse/journal"
+	"github.com/ecluse-gate/ecluse/journal/journaltest"
 	"github.com/ecluse-gate/ecluse/retryafter"
 )
 
@@ -33,19 +34,11 @@ var notes = &journal.Layout{
 			return journal.Facts{Nonce: n.Nonce}, err
 		}},
 	},
-	Found: func(payload json.RawMessage) (journal.Founding, error) {
-		var r run
-		if err := journal.DecodeExact(payload, &r); err != nil {
-			return journal.Founding{}, err
-		}
-		digest, err := journal.Digest(r)
-		return journal.Founding{PlanDigest: digest, BackoffVersion: journal.EventVersion}, err
-	},
 }
 
 // Two writes are recorded, the third is throttled for a minute. The next process knows it from the folder alone.
 func Example() {
-	root, err := durabletest.Root()
+	root, err := journaltest.Root()
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -57,21 +50,26 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
+	request := journal.Request{Method: "POST", URL: "https://notes.example/notes"}
 	for i, answer := range []int{201, 201, 429} {
-		x, err := j.Begin(now, journal.Request{Method: "POST", URL: "https://notes.example/notes"})
+		x, err := j.Begin(now, request)
 		if err != nil {
 			log.Fatal(err)
 		}
 		// Here the request is sent. It is never sent again, whatever happens next.
 		if answer == 429 {
 			header := retryafter.Parse([]string{"60"}, now)
-			_, err = x.Throttled(journal.FromHeaders(header, "7f3c"))
+			_, err = x.Restrict(journal.FromReport(header, "7f3c"))
 		} else if _, err = j.Append(journal.Numbered("note", i), note{Text: "hello", Nonce: x.Nonce()}); err == nil {
 			err = x.Done()
 		}
 		if err != nil {
 			log.Fatal(err)
 		}
+	}
+	_, err = j.Begin(now.Add(time.Second), request)
+	if blocked, ok := errors.AsType[*journal.Error](err); ok && errors.Is(err, journal.CodeWaiting) {
+		fmt.Println(*blocked.Status.SecondsRemaining, "seconds to wait")
 	}
 	if err := j.Close(); err != nil {
 		log.Fatal(err)
@@ -81,12 +79,13 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(len(r.Entries("note")), "notes,", len(r.Events()), "restriction")
+	fmt.Println(len(r.Entries("note")), "notes,", len(r.Restrictions()), "restriction")
 	for _, later := range []time.Duration{20 * time.Second, 60 * time.Second, -time.Hour} {
 		status, _ := json.Marshal(r.Status(now.Add(later), ""))
 		fmt.Println(string(status))
 	}
 	// Output:
+	// 59 seconds to wait
 	// 2 notes, 1 restriction
 	// {"status":"waiting","not_before_utc":1796126460,"seconds_remaining":40}
 	// {"status":"elapsed","not_before_utc":1796126460,"seconds_remaining":0}

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ecluse-gate/ecluse/internal/durable/durabletest"
 	"github.com/ecluse-gate/ecluse/journal"
+	"github.com/ecluse-gate/ecluse/journal/journaltest"
 )
 
 // modes are what happens at a step: it fails and does nothing, it fails and has its effect all the same, or the process dies behind it. To
@@ -31,7 +31,7 @@ func TestEveryStepFails(t *testing.T) {
 			t.Parallel()
 			calls := script() // its calls have state
 			for k := 0; ; k += stride() {
-				s := start(durabletest.Dir(t)+"/j", journal.Options{})
+				s := start(journaltest.Dir(t)+"/j", journal.Options{})
 				done, err, reached := playFailing(s, calls, k, mode)
 				if !reached {
 					if k < 150 {
@@ -59,7 +59,7 @@ func stride() int {
 // playFailing plays until step k, which fails in the given way.
 func playFailing(s *state, calls []call, k int, mode string) (done int, err error, reached bool) { //nolint:revive // the error is a finding here
 	n := 0
-	s.opt.Around = func(step journal.Step, name string, call func() error) error {
+	s.opt.Around = func(step, name string, call func() error) error {
 		if n++; n-1 != k {
 			return unsynced.Around(step, name, call)
 		}
@@ -107,7 +107,7 @@ func (s *state) once(c call) (err error) {
 // checkAfter compares the folder with what was acknowledged.
 func checkAfter(t *testing.T, s *state, k, done int, verdicts []string) {
 	t.Helper()
-	if _, err := os.Stat(filepath.Join(s.dir, journal.PendingName)); s.marker == "yes" && err != nil || s.marker == "no" && err == nil {
+	if _, err := os.Stat(filepath.Join(s.dir, pendingName)); s.marker == "yes" && err != nil || s.marker == "no" && err == nil {
 		t.Errorf("step %d: the marker should be there: %s, but: %v", k, s.marker, err)
 	}
 	opened, err := journal.Open(s.dir, layout, journal.Options{})
@@ -116,8 +116,8 @@ func checkAfter(t *testing.T, s *state, k, done int, verdicts []string) {
 		v = verdict(opened.Record(), nil, reviewTime)
 		for name, digest := range s.entries {
 			e, ok := opened.Record().Entry(name)
-			if ev, isEvent := opened.Record().Event(digest); isEvent {
-				e, ok = ev.Entry, true
+			if r, recorded := opened.Record().Restriction(digest); recorded {
+				e.Digest, ok = r.Digest, true
 			}
 			if !ok || e.Digest != digest {
 				t.Errorf("step %d: the acknowledged entry %s is lost", k, name)
@@ -125,7 +125,7 @@ func checkAfter(t *testing.T, s *state, k, done int, verdicts []string) {
 		}
 		opened.Close()
 	} else {
-		v = journal.CodeOf(err)
+		v = codeOf(err)
 	}
 	allowed := verdicts[done : done+2]
 	if done == 0 { // Create has steps of its own: no folder, an empty folder, a folder with run.json

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/ecluse-gate/ecluse/internal/strictjson"
+
 	"github.com/ecluse-gate/ecluse/journal"
 )
 
@@ -22,7 +24,7 @@ func FuzzFile(f *testing.F) {
 				files[n] = d
 			}
 		}
-		r, faults, err := journal.InspectFiles(files, layout)
+		r, faults, err := journal.Files(files).Inspect(layout)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,7 +45,7 @@ func FuzzFile(f *testing.F) {
 		if err := json.Unmarshal(data, &w); err != nil {
 			t.Fatalf("accepted %q: %v", data, err)
 		}
-		if digest, err := journal.Digest(w.Payload); err != nil || digest != w.Integrity {
+		if digest, err := strictjson.Digest(w.Payload); err != nil || digest != w.Integrity {
 			t.Fatalf("accepted %q with %s, %v", data, digest, err)
 		}
 	})

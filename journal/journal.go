@@ -3,6 +3,7 @@ package journal
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
@@ -12,14 +13,22 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/requestid"
 )
 
-// Step names a system call that changes the folder or makes a change permanent; see [Options].
-type Step = durable.Step
-
 // Options are the options of [Create] and [Open]. The zero value is right for production.
 type Options struct {
-	// Around stands in for every system call that changes the folder: it must call the call, or fail in its place, or call it and fail
-	// all the same. It exists for tests of what happens when the disk fails.
-	Around func(step Step, name string, call func() error) error
+	// Around stands in for every system call that changes the folder or makes a change permanent: it must call the
+	// call, or fail in its place, or call it and fail all the same. It exists for tests of what happens when the disk
+	// fails. step names the call: "create", "write", "fsync", "read-back", "link", "check-link", "unlink-temp",
+	// "fsync-dir", "reopen", "remove", "fsync-removed", "mkdir", "fsync-parent". name is the file, or the folder's path.
+	Around func(step, name string, call func() error) error
+}
+
+func (o Options) durable() durable.Options {
+	if o.Around == nil {
+		return durable.Options{}
+	}
+	return durable.Options{Around: func(step durable.Step, name string, call func() error) error {
+		return o.Around(string(step), name, call)
+	}}
 }
 
 // Journal is a journal that this process may write to. It holds the lock of its folder until Close. It is for one goroutine at a time.
@@ -36,9 +45,9 @@ func Create(dir string, l *Layout, founding any, opt Options) (*Journal, error) 
 	if err := l.validate(); err != nil {
 		return nil, err
 	}
-	d, err := durable.Make(dir, durable.Options{Around: opt.Around})
+	d, err := durable.Make(dir, opt.durable())
 	if err != nil {
-		return nil, err
+		return nil, l.folder(err)
 	}
 	j := &Journal{dir: d, layout: l, record: newRecord(l)}
 	return j.ready(func() error { return j.start(founding) })
@@ -61,14 +70,14 @@ func (j *Journal) ready(prepare func() error) (_ *Journal, err error) {
 
 func (j *Journal) start(founding any) error {
 	if err := j.dir.Lock(false); err != nil {
-		return err
+		return j.layout.folder(err)
 	}
 	if err := j.layout.empty(j.dir); err != nil {
 		return err
 	}
 	var err error
 	if j.record.warnings, err = j.dir.Settle(); err != nil {
-		return err
+		return j.layout.folder(err)
 	}
 	_, err = j.Append(j.layout.founding(), founding)
 	return err
@@ -80,9 +89,9 @@ func Open(dir string, l *Layout, opt Options) (*Journal, error) {
 	if err := l.validate(); err != nil {
 		return nil, err
 	}
-	d, err := durable.Open(dir, durable.Options{Around: opt.Around})
+	d, err := durable.Open(dir, opt.durable())
 	if err != nil {
-		return nil, err
+		return nil, l.folder(err)
 	}
 	j := &Journal{dir: d, layout: l}
 	return j.ready(j.restore)
@@ -90,12 +99,12 @@ func Open(dir string, l *Layout, opt Options) (*Journal, error) {
 
 func (j *Journal) restore() error {
 	if err := j.dir.Lock(false); err != nil {
-		return err
+		return j.layout.folder(err)
 	}
 	// Settling comes first: what the checks are about to rely on must not be lost by a power failure later on.
 	warnings, err := j.dir.Settle()
 	if err != nil {
-		return err
+		return j.layout.folder(err)
 	}
 	r, faults := load(j.dir, j.layout)
 	if len(faults) > 0 {
@@ -107,7 +116,7 @@ func (j *Journal) restore() error {
 
 // tidy removes a marker that a record finishes.
 func (j *Journal) tidy() error {
-	if j.record.pending == nil || j.record.Pending() != nil {
+	if j.record.pending == nil || j.record.Pending() {
 		return nil
 	}
 	if err := j.unmark(); err != nil {
@@ -168,9 +177,9 @@ func (j *Journal) write(name string, payload any) (Entry, error) {
 		}
 	}
 	if err := j.dir.Publish(name, data); err != nil {
-		return Entry{}, j.latch(err)
+		return Entry{}, j.latch(j.layout.folder(err))
 	}
-	if name == PendingName {
+	if name == pendingName {
 		next.marker = data
 	}
 	*j.record = *next
@@ -189,12 +198,12 @@ type Request struct {
 type Exchange struct {
 	j       *Journal
 	request Request
-	marker  PendingRequest
+	marker  marker
 }
 
-// Begin asks whether a request may be sent at now and, if so, writes the marker (S101, S102). It refuses with a latched earlier failure,
-// with CodeWaiting or CodeUnresolved and the status in the error, and with CodeLimit when a restriction could no longer be recorded.
-// Nothing may be sent when it fails.
+// Begin asks whether a request may be sent at now and, if so, writes the marker. It refuses with a latched earlier
+// failure, with CodeWaiting or CodeUnresolved and the status in the error, and with CodeLimit when a restriction could
+// no longer be recorded. Nothing may be sent when it fails.
 func (j *Journal) Begin(now time.Time, q Request) (*Exchange, error) {
 	if j.latched != nil {
 		return nil, j.latched
@@ -202,23 +211,27 @@ func (j *Journal) Begin(now time.Time, q Request) (*Exchange, error) {
 	if s := j.record.Status(now, q.Attempt); !s.May() {
 		return nil, j.layout.blocked(s)
 	}
-	if len(j.record.events) >= MaxEvents {
-		return nil, j.layout.fault(CodeLimit, "", "", "the journal holds %d restrictions, the most that it may hold", MaxEvents)
+	if len(j.record.restrictions) >= MaxRestrictions {
+		return nil, j.layout.full()
 	}
 	if q.Attempt != "" && (q.Method != "POST" || !j.record.facts[q.Attempt].Open) {
 		return nil, j.layout.fault(CodeInvalid, q.Attempt, "", "is no attempt that a POST could carry out")
 	}
 	var raw [16]byte
 	_, _ = rand.Read(raw[:]) // never fails, see crypto/rand
-	x := &Exchange{j: j, request: q, marker: PendingRequest{
-		Version: EventVersion, PlanDigest: j.record.founding.PlanDigest, Nonce: hex.EncodeToString(raw[:]),
-		Method: q.Method, URLDigest: DigestBytes([]byte(q.URL)),
+	x := &Exchange{j: j, request: q, marker: marker{
+		Version: version, PlanDigest: j.record.planDigest, Nonce: hex.EncodeToString(raw[:]), Method: q.Method,
+		URLDigest: urlDigest(q.URL),
 	}}
-	_, err := j.write(PendingName, x.marker)
+	_, err := j.write(pendingName, x.marker)
 	if err != nil {
 		return nil, err
 	}
 	return x, nil
+}
+
+func (l *Layout) full() *Error {
+	return l.fault(CodeLimit, "", "", "the journal holds %d restrictions, the most that it may hold", MaxRestrictions)
 }
 
 func (l *Layout) blocked(s Status) *Error {
@@ -233,7 +246,8 @@ func (l *Layout) blocked(s Status) *Error {
 	return e
 }
 
-// Gate is the check that Begin makes, for callers that must know before they do anything else, such as asking for a token (S106).
+// Gate is the check that Begin makes, for callers that must know before they do anything else, such as asking for
+// a token.
 func (r *Record) Gate(now time.Time) error {
 	if s := r.Status(now, ""); !s.May() {
 		return r.layout.blocked(s)
@@ -244,20 +258,22 @@ func (r *Record) Gate(now time.Time) error {
 // Nonce is what an entry that finishes this exchange must carry.
 func (x *Exchange) Nonce() string { return x.marker.Nonce }
 
-// Throttled records the restriction that a 429 carried, and then removes the marker (S103). When the restriction could not be written the
-// marker stays, so that the next run knows. The entry's digest is what a result names as its restriction.
-func (x *Exchange) Throttled(r Restriction) (Entry, error) {
-	e, err := x.j.write(Numbered(EventType, len(x.j.record.events)), x.backoff(r))
+// Restrict records the restriction that a throttled answer carried, and then removes the marker. When the restriction
+// could not be written the marker stays, so that the next run knows. The digest of the recorded one is what a result
+// names as its restriction; it is given together with the error when only the marker could not be removed.
+func (x *Exchange) Restrict(r Restriction) (Restriction, error) {
+	e, err := x.j.write(x.j.record.nextRestriction(), x.stored(r))
 	if err != nil {
-		return Entry{}, x.j.latch(err)
+		return Restriction{}, x.j.latch(err)
 	}
-	return e, x.Done()
+	recorded, _ := x.j.record.Restriction(e.Digest)
+	return recorded, x.Done()
 }
 
-func (x *Exchange) backoff(r Restriction) Backoff {
-	b := Backoff{
-		Version: EventVersion, PlanDigest: x.marker.PlanDigest, Previous: x.j.record.last(), Method: x.marker.Method,
-		URLDigest: x.marker.URLDigest, Nonce: &x.marker.Nonce, Metadata: r.Metadata, Timing: r.Timing, Origin: r.Origin,
+func (x *Exchange) stored(r Restriction) stored {
+	b := stored{
+		Version: version, PlanDigest: x.marker.PlanDigest, Previous: x.j.record.last(), Method: x.marker.Method,
+		URLDigest: x.marker.URLDigest, Nonce: &x.marker.Nonce, Metadata: object(r.Metadata), Timing: r.Timing, Origin: r.Origin,
 	}
 	if id := requestid.Sanitize(r.RequestID); id != "" {
 		b.RequestID = &id
@@ -273,8 +289,8 @@ func (x *Exchange) backoff(r Restriction) Backoff {
 func (x *Exchange) Done() error { return x.j.unmark() }
 
 func (j *Journal) unmark() error {
-	if err := j.dir.Remove(PendingName, j.record.marker); err != nil {
-		return j.latch(err)
+	if err := j.dir.Remove(pendingName, j.record.marker); err != nil {
+		return j.latch(j.layout.folder(err))
 	}
 	j.record.pending, j.record.marker = nil, nil
 	return nil
@@ -282,15 +298,25 @@ func (j *Journal) unmark() error {
 
 // last is the digest of the last restriction, or nil.
 func (r *Record) last() *string {
-	if len(r.events) == 0 {
+	if len(r.restrictions) == 0 {
 		return nil
 	}
-	d := r.events[len(r.events)-1].Digest
+	d := r.restrictions[len(r.restrictions)-1].Digest
 	return &d
+}
+
+func (r *Record) nextRestriction() string { return Numbered(typeRestriction, len(r.restrictions)) }
+
+// object is raw, or the empty object.
+func object(raw json.RawMessage) json.RawMessage {
+	if raw == nil {
+		return json.RawMessage("{}")
+	}
+	return raw
 }
 
 func (r *Record) clone() *Record {
 	c := *r
-	c.entries, c.facts, c.events = maps.Clone(r.entries), maps.Clone(r.facts), slices.Clone(r.events)
+	c.entries, c.facts, c.restrictions = maps.Clone(r.entries), maps.Clone(r.facts), slices.Clone(r.restrictions)
 	return &c
 }

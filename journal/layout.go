@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -9,41 +8,35 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/durable"
 )
 
-// The names and limits that this package owns.
+// MaxRestrictions is how many restrictions a journal may hold.
+const MaxRestrictions = 200
+
+// The names that this package owns.
 const (
-	// PendingName is the one file that is ever removed.
-	PendingName = "pending-request.json"
-	// EventType is the type name of restrictions: backoff-0000.json and so on.
-	EventType = "backoff"
-	// MaxEvents is how many restrictions a journal may hold.
-	MaxEvents = 200
-	// SchemaVersion is the wrapper's version, EventVersion that of restrictions and markers.
-	SchemaVersion = "1.0"
-	EventVersion  = "1.0"
+	pendingName     = "pending-request.json" // the one file that is ever removed
+	typeRestriction = "backoff"              // backoff-0000.json and so on
+	version         = "1.0"                  // of the wrapper, of restrictions and of markers
 )
 
 // Layout describes the caller's entries. It is read only; one value may serve many journals at once.
 type Layout struct {
 	// Kind is the wrapper's kind in every file of the journal.
 	Kind string
-	// Prefix goes before the codes of this package: with "file-upload", CodeInvalid becomes "file-upload-evidence-invalid".
+	// Prefix goes before the codes of this package in their full form: with "file-upload", CodeInvalid reads
+	// "file-upload-evidence-invalid". It may be empty.
 	Prefix string
-	// Types are the caller's entry types. The first is the founding entry: a single file that [Create] writes and that everything else
-	// is bound to.
+	// Types are the caller's entry types. The first is the founding entry: a single file that [Create] writes and that
+	// everything else is bound to.
 	Types []Type
-	// Found reads the founding entry's payload.
-	Found func(payload json.RawMessage) (Founding, error)
-	// Check tells what is wrong with the entries taken together, or nil. It runs after every check of this package has passed, when a
-	// journal is loaded and before an entry is written.
+	// PlanDigest checks the founding entry and gives the digest that every marker and restriction repeats: "sha256:"
+	// and 64 hex digits that say what this journal carries out. Nil means the digest of the founding entry itself.
+	PlanDigest func(founding Entry) (string, error)
+	// Restriction checks what the caller keeps in a restriction: its origin and metadata, against its times. It is
+	// asked for an operator's statement as well. Nil accepts everything.
+	Restriction func(r Restriction) error
+	// Check tells what is wrong with the entries taken together, or nil. It runs after every check of this package has
+	// passed, when a journal is loaded and before an entry is written.
 	Check func(r *Record) error
-}
-
-// Founding is what the founding entry says about the journal as a whole.
-type Founding struct {
-	// PlanDigest is the digest that every marker and restriction repeats: what this journal carries out.
-	PlanDigest string
-	// BackoffVersion is "1.0", or "" for a journal from before restrictions were recorded (S100, S113).
-	BackoffVersion string
 }
 
 // Type is one type of entries.
@@ -62,29 +55,30 @@ type Type struct {
 
 // Facts is what an entry says, as far as this package needs to know.
 type Facts struct {
-	// Open says that the entry announces a request, and that the journal is unresolved until another entry closes it, or a restriction
-	// names it.
+	// Open says that the entry announces a request, and that the journal is unresolved until another entry closes it,
+	// or a restriction names it.
 	Open bool
-	// URLDigest is, for an open entry, the digest of the URL that the request goes to; "" leaves it unchecked.
-	URLDigest string
+	// URL is, for an open entry, where the request goes; "" leaves it unchecked.
+	URL string
 	// Closes names the open entry that this one concludes.
 	Closes string
 	// Nonce is the nonce of the pending request that this entry finishes, or "".
 	Nonce string
-	// Throttled says that the entry records a 429. Event is then the digest of the restriction that was recorded for it; without one the
-	// entry is invalid, or in a journal without BackoffVersion unresolved. RequestID is compared with the restriction's.
-	Throttled bool
-	Event     string
-	RequestID string
+	// Restriction is the digest of the restriction that was recorded for the answer which this entry records, or "".
+	// RestrictionField is the member that holds it, for error texts. RequestID is compared with the restriction's.
+	Restriction      string
+	RestrictionField string
+	RequestID        string
+	// Unresolved is a reason for which this entry leaves the journal unresolved for good, or "".
+	Unresolved string
 }
 
 // Numbered is the name of a numbered entry: Numbered("result", 7) is "result-0007.json".
 func Numbered(name string, number int) string { return fmt.Sprintf("%s-%04d.json", name, number) }
 
-// MaxFiles is how many files a journal of this layout may hold: its entries, the restrictions and the marker. For the File layout that is
-// 1003 (S114).
+// MaxFiles is how many files a journal of this layout may hold: its entries, the restrictions and the marker.
 func (l *Layout) MaxFiles() int {
-	n := 1 + MaxEvents
+	n := 1 + MaxRestrictions
 	for _, t := range l.Types {
 		n += max(1, t.Max)
 	}
@@ -92,10 +86,10 @@ func (l *Layout) MaxFiles() int {
 }
 
 func (l *Layout) validate() error {
-	if l == nil || l.Kind == "" || len(l.Types) == 0 || l.Types[0].Max != 0 || l.Found == nil {
-		return errors.New("journal: a layout needs a kind, a single founding type and a Found function")
+	if l == nil || l.Kind == "" || len(l.Types) == 0 || l.Types[0].Max != 0 {
+		return errors.New("journal: a layout needs a kind and a single founding type")
 	}
-	seen := map[string]bool{EventType: true, "pending-request": true}
+	seen := map[string]bool{typeRestriction: true, "pending-request": true}
 	for _, t := range l.Types {
 		if seen[t.Name] || t.Max < 0 || t.Max > 10000 {
 			return fmt.Errorf("journal: the layout's type %q is reserved, repeated or too many", t.Name)
@@ -131,8 +125,8 @@ func (l *Layout) split(name string) (t *Type, number int, ok bool) {
 		}
 		number = number*10 + int(c-'0')
 	}
-	if stem[:cut] == EventType {
-		return nil, number, number < MaxEvents
+	if stem[:cut] == typeRestriction {
+		return nil, number, number < MaxRestrictions
 	}
 	for i := range l.Types {
 		if t := &l.Types[i]; t.Name == stem[:cut] && number < t.Max {

@@ -11,23 +11,40 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ecluse-gate/ecluse/internal/durable/durabletest"
+	"github.com/ecluse-gate/ecluse/internal/strictjson"
+
 	"github.com/ecluse-gate/ecluse/journal"
-	"github.com/ecluse-gate/ecluse/retryafter"
+	"github.com/ecluse-gate/ecluse/journal/journaltest"
 )
+
+// storedRestriction is the payload of a restriction, written down a second time.
+type storedRestriction struct {
+	Version       string                   `json:"version"`
+	PlanDigest    string                   `json:"plan_digest"`
+	Previous      *string                  `json:"previous"`
+	Method        string                   `json:"method"`
+	URLDigest     string                   `json:"url_digest"`
+	Attempt       *string                  `json:"attempt"`
+	AttemptDigest *string                  `json:"attempt_digest"`
+	RequestID     *string                  `json:"request_id"`
+	Nonce         *string                  `json:"nonce"`
+	Metadata      json.RawMessage          `json:"metadata"`
+	Timing        journal.RetryAfterTiming `json:"timing"`
+	Origin        string                   `json:"origin"`
+}
 
 // full writes a journal of the largest size without syncing, file by file: run, acknowledgement, 4 x 200 entries, 200 restrictions and a marker.
 // S114: 1003 = 3 + 4 x 200 + 200.
 func full(tb testing.TB) string {
 	tb.Helper()
-	dir := durabletest.Dir(tb)
+	dir := journaltest.Dir(tb)
 	write := func(name string, payload any) string {
-		canonical, err := journal.Canonical(payload)
+		canonical, err := strictjson.Canonical(payload)
 		if err != nil {
 			tb.Fatal(err)
 		}
-		digest := journal.DigestBytes(canonical)
-		data, err := journal.Canonical(map[string]any{
+		digest := strictjson.DigestBytes(canonical)
+		data, err := strictjson.Canonical(map[string]any{
 			"schema_version": "1.0", "kind": layout.Kind, "payload": json.RawMessage(canonical), "integrity": digest,
 		})
 		if err != nil {
@@ -38,15 +55,15 @@ func full(tb testing.TB) string {
 		}
 		return digest
 	}
-	write("run.json", founding{plan, "1.0"})
+	write("run.json", founding{plan})
 	write("source-ack.json", ack{201, "ack-id"})
 	var previous *string
 	for n := range 200 {
 		at := noon.Add(time.Duration(n) * time.Hour)
 		attemptDigest := write(journal.Numbered("attempt", n), attempt{planDigest(), n})
-		restriction := journal.FromHeaders(retryafter.Parse([]string{"60"}, at), "")
-		event := journal.Backoff{
-			Version: "1.0", PlanDigest: planDigest(), Previous: previous, Method: "POST", URLDigest: journal.DigestBytes([]byte(listURL)),
+		restriction := header(at, "60")
+		event := storedRestriction{
+			Version: "1.0", PlanDigest: planDigest(), Previous: previous, Method: "POST", URLDigest: strictjson.DigestBytes([]byte(listURL)),
 			Attempt: new(journal.Numbered("attempt", n)), AttemptDigest: &attemptDigest, RequestID: new("id"), Nonce: new(fmt.Sprintf("%032x", n)),
 			Metadata: restriction.Metadata, Timing: restriction.Timing, Origin: restriction.Origin,
 		}
@@ -55,8 +72,9 @@ func full(tb testing.TB) string {
 		write(journal.Numbered("retry-attempt", n), attempt{planDigest(), n})
 		write(journal.Numbered("retry-result", n), result{"accepted", new(201), new("id"), fmt.Sprintf("%032x", 1000+n), nil})
 	}
-	write(journal.PendingName, journal.PendingRequest{
-		Version: "1.0", PlanDigest: planDigest(), Nonce: fmt.Sprintf("%032x", 1100), Method: "POST", URLDigest: journal.DigestBytes([]byte(listURL)),
+	write(pendingName, map[string]string{
+		"version": "1.0", "plan_digest": planDigest(), "nonce": fmt.Sprintf("%032x", 1100), "method": "POST",
+		"url_digest": strictjson.DigestBytes([]byte(listURL)),
 	})
 	return dir
 }
@@ -77,7 +95,7 @@ func TestLargestJournal(t *testing.T) {
 	if s := j.Record().Status(after, ""); s.State != journal.Elapsed {
 		t.Errorf("status %+v", s)
 	}
-	if _, err := j.Begin(after, journal.Request{Method: "GET", URL: listURL}); journal.CodeOf(err) != "file-upload-backoff-limit" {
+	if _, err := j.Begin(after, journal.Request{Method: "GET", URL: listURL}); codeOf(err) != "file-upload-backoff-limit" {
 		t.Errorf("begin: %v", err)
 	}
 	j.Close()
@@ -107,7 +125,7 @@ func BenchmarkAppendLate(b *testing.B) {
 	if err := os.Remove(filepath.Join(dir, last)); err != nil {
 		b.Fatal(err)
 	}
-	j, err := journal.Open(dir, layout, journal.Options{Around: func(s journal.Step, _ string, call func() error) error {
+	j, err := journal.Open(dir, layout, journal.Options{Around: func(s string, _ string, call func() error) error {
 		if s == "create" {
 			return errDisk
 		}
@@ -127,12 +145,12 @@ func BenchmarkAppendLate(b *testing.B) {
 
 // S99: a new journal needs an empty folder. Leftovers of a run that died before its first entry do not count.
 func TestCreateNeedsAnEmptyFolder(t *testing.T) {
-	dir := durabletest.Dir(t)
+	dir := journaltest.Dir(t)
 	leftover := filepath.Join(dir, ".publishing-"+strings.Repeat("0", 32))
 	if err := os.WriteFile(leftover, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	j, err := journal.Create(dir, layout, founding{plan, "1.0"}, journal.Options{})
+	j, err := journal.Create(dir, layout, founding{plan}, journal.Options{})
 	if err != nil || len(j.Record().Warnings()) != 1 {
 		t.Fatalf("%v %v", err, j)
 	}
@@ -140,14 +158,14 @@ func TestCreateNeedsAnEmptyFolder(t *testing.T) {
 	if _, err := os.Stat(leftover); err != nil {
 		t.Error("a file that is not ours was removed") // S97
 	}
-	if _, err := journal.Create(dir, layout, founding{plan, "1.0"}, journal.Options{}); journal.CodeOf(err) != "file-upload-journal-exists" {
+	if _, err := journal.Create(dir, layout, founding{plan}, journal.Options{}); codeOf(err) != "file-upload-journal-exists" {
 		t.Errorf("a second one: %v", err)
 	}
-	other := durabletest.Dir(t)
+	other := journaltest.Dir(t)
 	if err := os.WriteFile(filepath.Join(other, "x"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := journal.Create(other, layout, founding{plan, "1.0"}, journal.Options{}); journal.CodeOf(err) != "file-upload-journal-exists" || len(contents(t, other)) != 1 {
+	if _, err := journal.Create(other, layout, founding{plan}, journal.Options{}); codeOf(err) != "file-upload-journal-exists" || len(contents(t, other)) != 1 {
 		t.Errorf("a foreign file: %v", err)
 	}
 }
@@ -155,7 +173,7 @@ func TestCreateNeedsAnEmptyFolder(t *testing.T) {
 // S93 through the journal: a world-writable place is refused, and nothing is created there.
 func TestCreateNeedsAPrivateFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "journal")
-	if _, err := journal.Create(dir, layout, founding{plan, "1.0"}, journal.Options{}); journal.CodeOf(err) != "private-directory-invalid" {
+	if _, err := journal.Create(dir, layout, founding{plan}, journal.Options{}); codeOf(err) != "private-directory-invalid" {
 		t.Skipf("the temporary folder of this machine is private: %v", err)
 	}
 	if _, err := os.Stat(dir); err == nil {
@@ -168,7 +186,7 @@ func TestLocked(t *testing.T) {
 	if dir := os.Getenv("JOURNAL_TEST_DIR"); dir != "" {
 		_, err := journal.Open(dir, layout, journal.Options{})
 		_, rerr := journal.Read(dir, layout)
-		fmt.Printf("writer=%q reader=%q\n", journal.CodeOf(err), journal.CodeOf(rerr))
+		fmt.Printf("writer=%q reader=%q\n", codeOf(err), codeOf(rerr))
 		return
 	}
 	dir := complete(t)
@@ -211,28 +229,28 @@ func TestInspectReportsEverything(t *testing.T) {
 	}
 	found := map[string]string{}
 	for _, f := range faults {
-		found[f.Entry] = f.Code
+		found[f.Entry] = f.FullCode()
 	}
 	for entry, code := range map[string]string{"source-ack.json": missing, "result-0000.json": invalid, "backoff-0001.json": invalid, "stranger": invalid} {
 		if found[entry] != code {
 			t.Errorf("%s: %q, want %q", entry, found[entry], code)
 		}
 	}
-	if faults[0].Code != missing || len(r.Entries("attempt")) != 3 || len(r.Events()) != 1 {
-		t.Errorf("first %v, %d attempts, %d restrictions", faults[0], len(r.Entries("attempt")), len(r.Events()))
+	if faults[0].FullCode() != missing || len(r.Entries("attempt")) != 3 || len(r.Restrictions()) != 1 {
+		t.Errorf("first %v, %d attempts, %d restrictions", faults[0], len(r.Entries("attempt")), len(r.Restrictions()))
 	}
 }
 
 // S98: an entry is written once. A second one of the same name is refused before the disk is asked.
 func TestAppendNeverReplaces(t *testing.T) {
 	j := begun(t)
-	for name, payload := range map[string]any{"source-ack.json": ack{200, "x"}, "run.json": founding{plan, "1.0"}} {
-		if _, err := j.Append(name, payload); journal.CodeOf(err) != invalid {
+	for name, payload := range map[string]any{"source-ack.json": ack{200, "x"}, "run.json": founding{plan}} {
+		if _, err := j.Append(name, payload); codeOf(err) != invalid {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for _, name := range []string{"backoff-0000.json", journal.PendingName, "stranger.json", "attempt-0200.json", "attempt-7.json", "attempt-00007.json", "../x.json", "attempt--001.json"} {
-		if _, err := j.Append(name, attempt{planDigest(), 0}); journal.CodeOf(err) != invalid {
+	for _, name := range []string{"backoff-0000.json", pendingName, "stranger.json", "attempt-0200.json", "attempt-7.json", "attempt-00007.json", "../x.json", "attempt--001.json"} {
+		if _, err := j.Append(name, attempt{planDigest(), 0}); codeOf(err) != invalid {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -250,16 +268,16 @@ func TestChangedMarkerStays(t *testing.T) {
 	}
 	dir := j.Dir()
 	changed := []byte("{}")
-	if err := os.WriteFile(filepath.Join(dir, journal.PendingName), changed, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, pendingName), changed, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := x.Done(); journal.CodeOf(err) != "receipt-failed" {
+	if err := x.Done(); codeOf(err) != "receipt-failed" {
 		t.Errorf("got %v", err)
 	}
-	if got := contents(t, dir)[journal.PendingName]; string(got) != "{}" {
+	if got := contents(t, dir)[pendingName]; string(got) != "{}" {
 		t.Errorf("the marker is now %q", got)
 	}
-	if _, err := j.Begin(noon, journal.Request{Method: "GET", URL: listURL}); journal.CodeOf(err) != "receipt-failed" {
+	if _, err := j.Begin(noon, journal.Request{Method: "GET", URL: listURL}); codeOf(err) != "receipt-failed" {
 		t.Errorf("a request began: %v", err)
 	}
 	if _, err := j.Append("attempt-0000.json", attempt{planDigest(), 0}); err != nil {
@@ -276,12 +294,12 @@ func TestThrottledFails(t *testing.T) {
 		next       string
 	}{
 		"the restriction": {"backoff-0000.json", "write", false, "unresolved: pending-request"},
-		"the marker":      {journal.PendingName, "remove", true, "waiting"},
+		"the marker":      {pendingName, "remove", true, "waiting"},
 	} {
 		broken := false
-		j, err := journal.Create(durabletest.Dir(t), layout, founding{plan, "1.0"}, journal.Options{
-			Around: func(step journal.Step, file string, call func() error) error {
-				if broken && string(step) == tt.step && file == tt.file {
+		j, err := journal.Create(journaltest.Dir(t), layout, founding{plan}, journal.Options{
+			Around: func(step, file string, call func() error) error {
+				if broken && step == tt.step && file == tt.file {
 					return errDisk
 				}
 				return call()
@@ -298,14 +316,14 @@ func TestThrottledFails(t *testing.T) {
 			t.Fatal(err)
 		}
 		broken = true
-		e, err := x.Throttled(header(noon, "60"))
-		if journal.CodeOf(err) != "receipt-failed" || !errors.Is(err, errDisk) || (e.Name != "") != tt.written || !errors.Is(j.Failed(), errDisk) {
+		e, err := x.Restrict(header(noon, "60"))
+		if codeOf(err) != "receipt-failed" || !errors.Is(err, errDisk) || (e.Name != "") != tt.written || !errors.Is(j.Failed(), errDisk) {
 			t.Errorf("%s: %q, %v, latched %v", name, e.Name, err, j.Failed())
 		}
 		if _, err := j.Begin(noon.Add(time.Hour), journal.Request{Method: "GET", URL: listURL}); !errors.Is(err, errDisk) {
 			t.Errorf("%s: a request began: %v", name, err)
 		}
-		if _, ok := contents(t, j.Dir())[journal.PendingName]; !ok {
+		if _, ok := contents(t, j.Dir())[pendingName]; !ok {
 			t.Errorf("%s: the marker is gone", name)
 		}
 		j.Close()
@@ -323,7 +341,7 @@ func TestOneRequestAtATime(t *testing.T) {
 	if _, err := j.Begin(noon, q); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := j.Begin(noon, q); journal.CodeOf(err) != "file-upload-backoff-unresolved" {
+	if _, err := j.Begin(noon, q); codeOf(err) != "file-upload-backoff-unresolved" {
 		t.Errorf("got %v", err)
 	}
 }
@@ -338,14 +356,14 @@ func TestBeginRefuses(t *testing.T) {
 		{Method: "POST", URL: listURL, Attempt: "attempt-0000.json"},
 		{Method: "POST", URL: listURL, Attempt: "run.json"},
 	} {
-		if _, err := j.Begin(noon, q); journal.CodeOf(err) != invalid || j.Record().Pending() != nil {
+		if _, err := j.Begin(noon, q); codeOf(err) != invalid || j.Record().Pending() {
 			t.Errorf("%+v: %v", q, err)
 		}
 	}
 	if _, err := j.Append("attempt-0000.json", attempt{planDigest(), 0}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := j.Begin(noon, journal.Request{Method: "GET", URL: listURL, Attempt: "attempt-0000.json"}); journal.CodeOf(err) != invalid {
+	if _, err := j.Begin(noon, journal.Request{Method: "GET", URL: listURL, Attempt: "attempt-0000.json"}); codeOf(err) != invalid {
 		t.Errorf("a GET as an attempt: %v", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/ecluse-gate/ecluse/internal/durable"
+	"github.com/ecluse-gate/ecluse/internal/strictjson"
 )
 
 // store is where the loader reads: a folder, or the files of a bundle.
@@ -25,7 +26,7 @@ func load(from store, l *Layout) (*Record, []*Error) {
 	case durable.CodeOf(err) == durable.CodeUnsafe:
 		return r, []*Error{l.fault(CodeMissing, "", "", "the folder has more than %d files", l.MaxFiles())}
 	case err != nil:
-		return r, []*Error{{Code: l.code(CodeUnreadable), Err: err}}
+		return r, []*Error{{Code: CodeUnreadable, Prefix: l.prefix(), Err: err}}
 	case len(names) > l.MaxFiles():
 		return r, []*Error{l.fault(CodeMissing, "", "", "the folder has %d files, more than %d", len(names), l.MaxFiles())}
 	}
@@ -40,7 +41,7 @@ func load(from store, l *Layout) (*Record, []*Error) {
 			ld.file(name)
 		}
 	}
-	slices.SortFunc(r.events, func(a, b Event) int { return a.Number - b.Number })
+	slices.SortFunc(r.restrictions, func(a, b Restriction) int { return a.Number - b.Number })
 	ld.faults = append(ld.faults, r.faults()...)
 	if len(ld.faults) == 0 && l.Check != nil {
 		if err := l.Check(r); err != nil {
@@ -83,7 +84,7 @@ func (ld *loader) found(names []string) {
 
 // read reads, unseals and places one file.
 func (ld *loader) read(name string) error {
-	data, err := ld.from.Read(name, MaxBytes)
+	data, err := ld.from.Read(name, strictjson.MaxBytes)
 	if err != nil {
 		return ld.l.foreign(name, err)
 	}
@@ -91,14 +92,14 @@ func (ld *loader) read(name string) error {
 	if err != nil {
 		return err
 	}
-	if name == PendingName {
+	if name == pendingName {
 		ld.r.marker = data
 	}
 	return ld.l.place(ld.r, e)
 }
 
 func (ld *loader) file(name string) {
-	if _, _, ok := ld.l.split(name); !ok && name != PendingName {
+	if _, _, ok := ld.l.split(name); !ok && name != pendingName {
 		ld.add(ld.l.fault(CodeInvalid, name, "", "is no file of this journal"))
 		return
 	}
@@ -107,12 +108,12 @@ func (ld *loader) file(name string) {
 
 // place checks one entry by itself and puts it into the record. It changes the record only if the entry is sound.
 func (l *Layout) place(r *Record, e Entry) error {
-	if e.Name == PendingName {
-		var p PendingRequest
+	if e.Name == pendingName {
+		var p marker
 		if err := e.Decode(&p); err != nil {
 			return l.foreign(e.Name, err)
 		}
-		if f := p.fault(l, r.founding); f != nil {
+		if f := p.fault(l, r.planDigest); f != nil {
 			return f
 		}
 		r.pending = &p
@@ -124,8 +125,7 @@ func (l *Layout) place(r *Record, e Entry) error {
 	}
 	e.Number = number
 	if t == nil {
-		e.Type = EventType
-		return l.placeEvent(r, e)
+		return l.placeRestriction(r, e)
 	}
 	e.Type = t.Name
 	var facts Facts
@@ -136,28 +136,31 @@ func (l *Layout) place(r *Record, e Entry) error {
 		}
 	}
 	if e.Name == l.founding() {
-		f, err := l.Found(e.Payload)
-		if err != nil {
-			return l.foreign(e.Name, err)
+		digest := e.Digest
+		if l.PlanDigest != nil {
+			var err error
+			if digest, err = l.PlanDigest(e); err != nil {
+				return l.foreign(e.Name, err)
+			}
 		}
-		if !IsDigest(f.PlanDigest) || f.BackoffVersion != "" && f.BackoffVersion != EventVersion {
-			return l.fault(CodeInvalid, e.Name, "backoff_version", `must be "1.0" or absent`)
+		if !strictjson.IsDigest(digest) {
+			return l.fault(CodeInvalid, e.Name, "", "gives no digest of a plan")
 		}
-		r.founding = f
+		r.planDigest = digest
 	}
 	r.entries[e.Name], r.facts[e.Name] = e, facts
 	return nil
 }
 
-func (l *Layout) placeEvent(r *Record, e Entry) error {
-	ev := Event{Entry: e}
-	if err := e.Decode(&ev.Backoff); err != nil {
+func (l *Layout) placeRestriction(r *Record, e Entry) error {
+	var b stored
+	if err := e.Decode(&b); err != nil {
 		return l.foreign(e.Name, err)
 	}
-	if f := ev.fault(l, r.founding); f != nil {
+	if f := b.fault(l, e, r.planDigest); f != nil {
 		return f
 	}
-	r.events = append(r.events, ev)
+	r.restrictions = append(r.restrictions, b.restriction(e))
 	return nil
 }
 
@@ -181,11 +184,11 @@ func Inspect(dir string, l *Layout) (*Record, []*Error, error) {
 	}
 	d, err := durable.Open(dir, durable.Options{})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, l.folder(err)
 	}
 	err = d.Lock(true)
 	if err != nil {
-		return nil, nil, errors.Join(err, d.Close())
+		return nil, nil, errors.Join(l.folder(err), d.Close())
 	}
 	r, faults := load(d, l)
 	return r, faults, d.Close()

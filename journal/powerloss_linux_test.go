@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ecluse-gate/ecluse/internal/durable"
-	"github.com/ecluse-gate/ecluse/internal/durable/durabletest"
 	"github.com/ecluse-gate/ecluse/journal"
+	"github.com/ecluse-gate/ecluse/journal/journaltest"
 )
 
 // disk is a file system in a file, mounted from a loop device, that can lose its power.
@@ -42,7 +42,7 @@ func newDisk(t *testing.T, kind string) *disk {
 			t.Skipf("POWER LOSS NOT TESTED on %s: %s is missing; run make setup", kind, tool)
 		}
 	}
-	root, err := durabletest.Root()
+	root, err := journaltest.Root()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func playUntilCut(t *testing.T, d *disk, s *state, calls []call, k int) (done in
 		t.Fatal(err)
 	}
 	n := 0
-	s.opt.Around = func(_ journal.Step, _ string, call func() error) error {
+	s.opt.Around = func(_ string, _ string, call func() error) error {
 		if n++; n-1 == k {
 			if err := d.cut(); err != nil {
 				t.Fatal(err)

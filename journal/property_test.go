@@ -9,14 +9,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/ecluse-gate/ecluse/internal/durable/durabletest"
 	"github.com/ecluse-gate/ecluse/journal"
+	"github.com/ecluse-gate/ecluse/journal/journaltest"
 )
 
 // Whatever a program does with a journal, in whatever order, however often it is restarted and whatever the clock does: a request begins only
 // when every end that a server named has passed and nothing is open; and what is in memory is what is on the disk. tc-084, tc-086.
 func TestAnyHistory(t *testing.T) {
-	root, err := durabletest.Root()
+	root, err := journaltest.Root()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +25,7 @@ func TestAnyHistory(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n++
 		h := &history{now: noon, dir: filepath.Join(root, journal.Numbered("j", n))}
-		j, err := journal.Create(h.dir, layout, founding{plan, "1.0"}, unsynced)
+		j, err := journal.Create(h.dir, layout, founding{plan}, unsynced)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,7 +65,7 @@ func (h *history) request(t *rapid.T, q journal.Request) (*journal.Exchange, str
 		allowed = allowed && h.now.Unix() >= end
 	}
 	if err != nil {
-		if c := journal.CodeOf(err); c != "file-upload-backoff-waiting" && c != "file-upload-backoff-unresolved" {
+		if c := codeOf(err); c != "file-upload-backoff-waiting" && c != "file-upload-backoff-unresolved" {
 			t.Fatalf("begin: %v", err)
 		}
 		return nil, "refused"
@@ -76,11 +76,11 @@ func (h *history) request(t *rapid.T, q journal.Request) (*journal.Exchange, str
 	end := rapid.SampledFrom([]string{"done", "throttled", "cut"}).Draw(t, "end")
 	switch end {
 	case "throttled":
-		e, err := x.Throttled(header(h.now, rapid.SampledFrom([]string{"0", "5", "60", "soon", "99999999999999999999"}).Draw(t, "field")))
+		e, err := x.Restrict(header(h.now, rapid.SampledFrom([]string{"0", "5", "60", "soon", "99999999999999999999"}).Draw(t, "field")))
 		if err != nil {
 			t.Fatal(err)
 		}
-		ev, _ := h.j.Record().Event(e.Digest)
+		ev, _ := h.j.Record().Restriction(e.Digest)
 		if ev.Timing.NotBeforeUTC != nil {
 			h.ends = append(h.ends, *ev.Timing.NotBeforeUTC)
 		} else {
@@ -112,8 +112,8 @@ func (h *history) upload(t *rapid.T) {
 	case "done":
 		r.Nonce = x.Nonce()
 	case "throttled":
-		ev, _ := h.j.Record().EventOf(name)
-		r = result{"rejected", new(429), ev.RequestID, x.Nonce(), &ev.Digest}
+		ev, _ := h.j.Record().RestrictionOf(name)
+		r = result{"rejected", new(429), &ev.RequestID, x.Nonce(), &ev.Digest}
 	default:
 		h.next++
 		return
@@ -149,7 +149,7 @@ func (h *history) resolve(t *rapid.T) {
 	}
 	end := h.now.Add(journal.ReviewDelay * time.Second)
 	if _, err := h.j.Resolve(h.now, h.now, end, doubts[0], approved); err != nil {
-		if journal.CodeOf(err) != invalid { // the clock may stand before an earlier receipt
+		if codeOf(err) != invalid { // the clock may stand before an earlier receipt
 			t.Fatal(err)
 		}
 		return

@@ -1,11 +1,14 @@
 package journal
 
 import (
+	"encoding/json"
 	"slices"
 	"time"
+
+	"github.com/ecluse-gate/ecluse/internal/strictjson"
 )
 
-// ReviewDelay is how long, in seconds, a journal that an operator frees must stay quiet after the interrupted request (S151).
+// ReviewDelay is how long, in seconds, a journal that an operator frees must stay quiet after the review.
 const ReviewDelay = 600
 
 // The outcomes that an operator can state for an interrupted request.
@@ -21,10 +24,12 @@ type Review struct {
 	Outcome string `json:"outcome"`
 	// Approval is the digest of what the operator approved.
 	Approval string `json:"approval"`
+	// Metadata is that of the restriction which records the statement, see [Restriction]. It may be nil.
+	Metadata json.RawMessage `json:"-"`
 }
 
-// Doubt is one thing that keeps a journal unresolved and that an operator can settle: a request whose end is not recorded, an attempt
-// without a result, or a restriction without an end.
+// Doubt is one thing that keeps a journal unresolved and that an operator can settle: a request whose end is not
+// recorded, an attempt without a result, or a restriction without an end. Reason is one of the Reason constants.
 type Doubt struct {
 	Reason        string  `json:"reason"`
 	Method        string  `json:"method"`
@@ -37,8 +42,8 @@ type Doubt struct {
 // Doubts lists what an operator would have to settle, the marker first.
 func (r *Record) Doubts() []Doubt {
 	var all []Doubt
-	open := slices.DeleteFunc(r.Unfinished(), func(name string) bool { _, ended := r.EventOf(name); return ended })
-	if p := r.Pending(); p != nil {
+	open := slices.DeleteFunc(r.Unfinished(), func(name string) bool { _, ended := r.RestrictionOf(name); return ended })
+	if p := r.pending; r.Pending() {
 		d := Doubt{Reason: ReasonPending, Method: p.Method, URLDigest: p.URLDigest, Nonce: &p.Nonce}
 		// A POST that was pending while an attempt was open is that attempt's, unless the attempt went elsewhere.
 		if p.Method == "POST" && len(open) > 0 && r.mayBe(open[len(open)-1], p.URLDigest) {
@@ -48,21 +53,24 @@ func (r *Record) Doubts() []Doubt {
 		all = append(all, d)
 	}
 	for _, name := range open {
-		d := Doubt{Reason: ReasonNoResult, Method: "POST", URLDigest: r.facts[name].URLDigest}
+		d := Doubt{Reason: ReasonNoResult, Method: "POST"}
+		if url := r.facts[name].URL; url != "" {
+			d.URLDigest = urlDigest(url)
+		}
 		d.Attempt, d.AttemptDigest = r.reference(name)
 		all = append(all, d)
 	}
-	for _, e := range r.events {
+	for _, e := range r.restrictions {
 		if e.Timing.NotBeforeUTC == nil && !r.reviewed(e) {
-			all = append(all, Doubt{Reason: ReasonNoEnd, Method: e.Method, URLDigest: e.URLDigest, Nonce: e.Nonce})
+			all = append(all, Doubt{Reason: ReasonNoEnd, Method: e.Method, URLDigest: e.URLDigest, Nonce: &e.Nonce})
 		}
 	}
 	return all
 }
 
-func (r *Record) mayBe(attempt, urlDigest string) bool {
-	known := r.facts[attempt].URLDigest
-	return known == "" || known == urlDigest
+func (r *Record) mayBe(attempt, digest string) bool {
+	known := r.facts[attempt].URL
+	return known == "" || urlDigest(known) == digest
 }
 
 func (r *Record) reference(name string) (*string, *string) {
@@ -70,40 +78,41 @@ func (r *Record) reference(name string) (*string, *string) {
 	return &e.Name, &e.Digest
 }
 
-// Resolve appends an operator's statement about one doubt as a restriction with origin operator-review, and removes the marker that it
-// finishes. The journal stays quiet until notBefore, which must be at least [ReviewDelay] after reviewed, the time at which the operator
-// looked; reviewed must not be after now, nor before the receipt of any restriction. It frees the journal, never the attempt: an interrupted
-// attempt has no result for ever.
-func (j *Journal) Resolve(now, reviewed, notBefore time.Time, d Doubt, statement Review) (Entry, error) {
+// Resolve appends an operator's statement about one doubt as a restriction with a review, and removes the marker that
+// it finishes. The journal stays quiet until notBefore, which must be at least [ReviewDelay] after reviewed, the time
+// at which the operator looked; reviewed must not be after now, nor before the receipt of any restriction. It frees the
+// journal, never the attempt: an interrupted attempt has no result for ever.
+func (j *Journal) Resolve(now, reviewed, notBefore time.Time, d Doubt, statement Review) (Restriction, error) {
 	if j.latched != nil {
-		return Entry{}, j.latched
+		return Restriction{}, j.latched
 	}
 	known := slices.ContainsFunc(j.record.Doubts(), func(k Doubt) bool { return k.is(d) })
-	refuse := func(field, why string) (Entry, error) {
-		return Entry{}, j.layout.fault(CodeInvalid, "", field, "%s", why)
+	refuse := func(field, why string) (Restriction, error) {
+		return Restriction{}, j.layout.fault(CodeInvalid, "", field, "%s", why)
 	}
 	switch {
 	case !known:
 		return refuse("", "the journal has no such open question any more")
-	case len(j.record.events) >= MaxEvents:
-		return Entry{}, j.layout.fault(CodeLimit, "", "", "the journal holds %d restrictions, the most that it may hold", MaxEvents)
+	case len(j.record.restrictions) >= MaxRestrictions:
+		return Restriction{}, j.layout.full()
 	case reviewed.After(now):
 		return refuse("reviewed", "lies in the future")
-	case slices.ContainsFunc(j.record.events, func(e Event) bool {
+	case slices.ContainsFunc(j.record.restrictions, func(e Restriction) bool {
 		return e.Timing.ReceivedAtUTC != nil && reviewed.Unix() < *e.Timing.ReceivedAtUTC
 	}):
 		return refuse("reviewed", "lies before the last restriction")
 	}
 	received, end := reviewed.Unix(), ceil(notBefore)
-	e, err := j.write(Numbered(EventType, len(j.record.events)), Backoff{
-		Version: EventVersion, PlanDigest: j.record.founding.PlanDigest, Previous: j.record.last(), Method: d.Method, URLDigest: d.URLDigest,
-		Attempt: d.Attempt, AttemptDigest: d.AttemptDigest, Nonce: d.Nonce, Metadata: RetryAfter{Kind: "missing"},
-		Timing: RetryAfterTiming{ReceivedAtUTC: &received, NotBeforeUTC: &end}, Origin: OriginReview, Review: &statement,
+	e, err := j.write(j.record.nextRestriction(), stored{
+		Version: version, PlanDigest: j.record.planDigest, Previous: j.record.last(), Method: d.Method, URLDigest: d.URLDigest,
+		Attempt: d.Attempt, AttemptDigest: d.AttemptDigest, Nonce: d.Nonce, Metadata: object(statement.Metadata),
+		Timing: RetryAfterTiming{ReceivedAtUTC: &received, NotBeforeUTC: &end}, Origin: originReview, Review: &statement,
 	})
 	if err != nil {
-		return Entry{}, err
+		return Restriction{}, err
 	}
-	return e, j.tidy()
+	recorded, _ := j.record.Restriction(e.Digest)
+	return recorded, j.tidy()
 }
 
 func ceil(t time.Time) int64 {
@@ -114,21 +123,21 @@ func ceil(t time.Time) int64 {
 }
 
 func (d Doubt) is(o Doubt) bool {
-	eq := func(a, b *string) bool { return a == nil && b == nil || same(a, b) }
+	eq := func(a, b *string) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
 	return d.Reason == o.Reason && d.Method == o.Method && d.URLDigest == o.URLDigest && eq(d.Nonce, o.Nonce) &&
 		eq(d.Attempt, o.Attempt) && eq(d.AttemptDigest, o.AttemptDigest)
 }
 
 // reviewFault checks a restriction of origin operator-review.
-func (b Backoff) reviewFault() (field, why string) {
+func (b stored) reviewFault() (field, why string) {
 	t := b.Timing
 	switch {
 	case !slices.Contains([]string{OutcomeApplied, OutcomeNotApplied, OutcomeUnknown}, b.Review.Outcome):
 		return "review.outcome", "must be applied, not-applied or unknown"
-	case !IsDigest(b.Review.Approval):
+	case !strictjson.IsDigest(b.Review.Approval):
 		return "review.approval", "is not a digest"
-	case b.Metadata != RetryAfter{Kind: "missing"} || b.RequestID != nil || t.ServerDelaySeconds != nil:
-		return "metadata", "must be missing: no server said anything"
+	case b.RequestID != nil || t.ServerDelaySeconds != nil:
+		return "request_id", "must be null, and no delay named: no server said anything"
 	case t.NotBeforeUTC == nil || *t.NotBeforeUTC-*t.ReceivedAtUTC < ReviewDelay:
 		return "timing.not_before_utc", "must be at least 600 seconds after the review"
 	}

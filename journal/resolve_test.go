@@ -6,14 +6,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ecluse-gate/ecluse/internal/durable/durabletest"
+	"github.com/ecluse-gate/ecluse/internal/strictjson"
+
 	"github.com/ecluse-gate/ecluse/journal"
+	"github.com/ecluse-gate/ecluse/journal/journaltest"
 )
 
 // crashed plays the script up to a number of calls and opens what is left, as the next run does.
 func crashed(t *testing.T, calls int) *journal.Journal {
 	t.Helper()
-	s := start(durabletest.Dir(t)+"/j", unsynced)
+	s := start(journaltest.Dir(t)+"/j", unsynced)
 	if _, err := s.play(script()[:calls]); err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +34,7 @@ func reopen(t *testing.T, dir string) *journal.Journal {
 
 var (
 	tomorrow = noon.Add(24 * time.Hour)
-	approved = journal.Review{Outcome: journal.OutcomeUnknown, Approval: journal.DigestBytes([]byte("envelope"))}
+	approved = journal.Review{Outcome: journal.OutcomeUnknown, Approval: strictjson.DigestBytes([]byte("envelope"))}
 )
 
 const quiet = journal.ReviewDelay * time.Second
@@ -52,7 +54,7 @@ func TestResolvePending(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if j.Record().Pending() != nil || len(j.Record().Doubts()) != 0 {
+	if j.Record().Pending() || len(j.Record().Doubts()) != 0 {
 		t.Error("the marker is still there")
 	}
 	dir := j.Dir()
@@ -61,8 +63,8 @@ func TestResolvePending(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ev, ok := r.Event(e.Digest)
-	if !ok || ev.Origin != journal.OriginReview || ev.Review.Outcome != journal.OutcomeUnknown || *ev.Nonce != *doubts[0].Nonce {
+	ev, ok := r.Restriction(e.Digest)
+	if !ok || ev.Origin != "operator-review" || ev.Review == nil || ev.Review.Outcome != journal.OutcomeUnknown || ev.Nonce != *doubts[0].Nonce {
 		t.Errorf("%+v", ev)
 	}
 	if s := r.Status(tomorrow.Add(quiet-1), ""); s.State != journal.Waiting || *s.SecondsRemaining != 1 {
@@ -80,7 +82,7 @@ func TestResolveUpload(t *testing.T) {
 			j := crashed(t, calls)
 			doubts := j.Record().Doubts()
 			if len(doubts) != 1 || doubts[0].Method != "POST" || doubts[0].Attempt == nil || *doubts[0].Attempt != "attempt-0000.json" ||
-				doubts[0].URLDigest != journal.DigestBytes([]byte(listURL)) || (doubts[0].Nonce != nil) != (calls == 8) {
+				doubts[0].URLDigest != strictjson.DigestBytes([]byte(listURL)) || (doubts[0].Nonce != nil) != (calls == 8) {
 				t.Fatalf("%+v", doubts)
 			}
 			if _, err := j.Resolve(tomorrow, tomorrow, tomorrow.Add(quiet), doubts[0], approved); err != nil {
@@ -94,7 +96,7 @@ func TestResolveUpload(t *testing.T) {
 				t.Errorf("the attempt counts as finished: %v", got)
 			}
 			status := 201
-			if _, err := j.Append("result-0000.json", result{"accepted", &status, nil, "", nil}); journal.CodeOf(err) != invalid {
+			if _, err := j.Append("result-0000.json", result{"accepted", &status, nil, "", nil}); codeOf(err) != invalid {
 				t.Errorf("a result was invented: %v", err)
 			}
 			// The other files go on.
@@ -155,24 +157,24 @@ func TestResolveRefuses(t *testing.T) {
 		"an invented outcome":    {tomorrow, tomorrow, tomorrow.Add(quiet), d, journal.Review{Outcome: "fine", Approval: approved.Approval}},
 		"no approval":            {tomorrow, tomorrow, tomorrow.Add(quiet), d, journal.Review{Outcome: journal.OutcomeApplied}},
 	} {
-		if _, err := j.Resolve(tt.now, tt.reviewed, tt.end, tt.d, tt.r); journal.CodeOf(err) != invalid {
+		if _, err := j.Resolve(tt.now, tt.reviewed, tt.end, tt.d, tt.r); codeOf(err) != invalid {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if len(j.Record().Events()) != 0 || j.Record().Pending() == nil || j.Failed() != nil {
+	if len(j.Record().Restrictions()) != 0 || !j.Record().Pending() || j.Failed() != nil {
 		t.Error("something was written")
 	}
 	// A journal without a doubt has nothing to resolve; an old answer cannot be used twice.
 	if _, err := j.Resolve(tomorrow, tomorrow, tomorrow.Add(quiet), d, approved); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := j.Resolve(tomorrow, tomorrow, tomorrow.Add(quiet), d, approved); journal.CodeOf(err) != invalid {
+	if _, err := j.Resolve(tomorrow, tomorrow, tomorrow.Add(quiet), d, approved); codeOf(err) != invalid {
 		t.Errorf("twice: %v", err)
 	}
 	// Not before the receipt of an earlier restriction either.
 	k := begun(t)
 	restrict(t, k, tomorrow, header(tomorrow, "99999999999999999999"))
-	if _, err := k.Resolve(tomorrow, noon, tomorrow.Add(quiet), k.Record().Doubts()[0], approved); journal.CodeOf(err) != invalid {
+	if _, err := k.Resolve(tomorrow, noon, tomorrow.Add(quiet), k.Record().Doubts()[0], approved); codeOf(err) != invalid {
 		t.Errorf("reviewed before it happened: %v", err)
 	}
 }
@@ -181,12 +183,12 @@ func TestResolveRefuses(t *testing.T) {
 func TestResolveFailsAtEveryStep(t *testing.T) {
 	for k := range 30 {
 		for _, landed := range []bool{false, true} {
-			s := start(durabletest.Dir(t)+"/j", unsynced)
+			s := start(journaltest.Dir(t)+"/j", unsynced)
 			if _, err := s.play(script()[:8]); err != nil {
 				t.Fatal(err)
 			}
 			n := -100 // Open has a step of its own
-			j, err := journal.Open(s.dir, layout, journal.Options{Around: func(_ journal.Step, _ string, call func() error) error {
+			j, err := journal.Open(s.dir, layout, journal.Options{Around: func(_, _ string, call func() error) error {
 				if n++; n != k {
 					return call()
 				}
@@ -222,21 +224,19 @@ func TestReviewIsClosed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var b journal.Backoff
-	if err := e.Decode(&b); err != nil {
-		t.Fatal(err)
+	payload := func(name string) (raw map[string]json.RawMessage) {
+		t.Helper()
+		var w struct{ Payload json.RawMessage }
+		if err := errors.Join(json.Unmarshal(contents(t, j.Dir())[name], &w), json.Unmarshal(w.Payload, &raw)); err != nil {
+			t.Fatal(err)
+		}
+		return raw
 	}
-	var raw map[string]json.RawMessage
-	if err := json.Unmarshal(e.Payload, &raw); err != nil || len(raw) != 13 {
-		t.Errorf("%d members, %v", len(raw), err)
+	if raw := payload(e.Name); len(raw) != 13 || e.Review == nil || e.Review.Outcome != approved.Outcome || e.Review.Approval != approved.Approval {
+		t.Errorf("%d members, %+v", len(raw), e.Review)
 	}
 	restrict(t, j, tomorrow.Add(quiet), header(tomorrow.Add(quiet), "5"))
-	events := j.Record().Events()
-	if err := json.Unmarshal(events[1].Payload, &raw); err != nil {
-		t.Fatal(err)
-	}
-	raw = nil
-	if err := json.Unmarshal(events[1].Payload, &raw); err != nil || len(raw) != 12 || raw["review"] != nil {
-		t.Errorf("%d members, %v", len(raw), err)
+	if raw := payload("backoff-0001.json"); len(raw) != 12 || raw["review"] != nil {
+		t.Errorf("%d members", len(raw))
 	}
 }

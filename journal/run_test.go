@@ -2,21 +2,23 @@ package journal_test
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/ecluse-gate/ecluse/internal/durable/durabletest"
+	"github.com/ecluse-gate/ecluse/internal/strictjson"
+
 	"github.com/ecluse-gate/ecluse/journal"
+	"github.com/ecluse-gate/ecluse/journal/journaltest"
 	"github.com/ecluse-gate/ecluse/retryafter"
 )
 
 // A layout as a tool that uploads files would have it: a run, an acknowledgement, attempts and their results.
 
 type founding struct {
-	Plan           string `json:"plan"`
-	BackoffVersion string `json:"backoff_version,omitempty"`
+	Plan string `json:"plan"`
 }
 
 type ack struct {
@@ -53,14 +55,14 @@ var layout = &journal.Layout{
 		{Name: "result", Max: 200, Facts: decodes(resultFacts("attempt"))},
 		{Name: "retry-result", Max: 200, Facts: decodes(resultFacts("retry-attempt"))},
 	},
-	Found: func(payload json.RawMessage) (journal.Founding, error) {
+	PlanDigest: func(e journal.Entry) (string, error) {
 		var f founding
-		if err := journal.DecodeExact(payload, &f); err != nil {
-			return journal.Founding{}, err
+		if err := e.Decode(&f); err != nil {
+			return "", err
 		}
-		digest, err := journal.Digest(f.Plan)
-		return journal.Founding{PlanDigest: digest, BackoffVersion: f.BackoffVersion}, err
+		return strictjson.Digest(f.Plan)
 	},
+	Restriction: checkRestriction,
 	Check: func(r *journal.Record) error {
 		for _, t := range []string{"attempt", "retry-attempt"} {
 			for _, e := range r.Entries(t) {
@@ -68,8 +70,8 @@ var layout = &journal.Layout{
 				if err := e.Decode(&a); err != nil {
 					return err
 				}
-				if a.PlanDigest != r.Founding().PlanDigest || a.Number != e.Number {
-					return &journal.Error{Code: "file-upload-evidence-invalid", Entry: e.Name, Reason: "is bound to something else"}
+				if a.PlanDigest != planDigest() || a.Number != e.Number {
+					return &journal.Error{Entry: e.Name, Reason: "is bound to something else"}
 				}
 			}
 		}
@@ -88,14 +90,18 @@ func decodes[T any](f func(journal.Entry, T) (journal.Facts, error)) func(journa
 }
 
 func attemptFacts(journal.Entry, attempt) (journal.Facts, error) {
-	return journal.Facts{Open: true, URLDigest: journal.DigestBytes([]byte(listURL))}, nil
+	return journal.Facts{Open: true, URL: listURL}, nil
 }
 
 func resultFacts(of string) func(journal.Entry, result) (journal.Facts, error) {
 	return func(e journal.Entry, r result) (journal.Facts, error) {
-		f := journal.Facts{Closes: journal.Numbered(of, e.Number), Nonce: r.Nonce, Throttled: r.Status != nil && *r.Status == 429}
+		f := journal.Facts{Closes: journal.Numbered(of, e.Number), Nonce: r.Nonce, RestrictionField: "throttle_event"}
+		throttled := r.Status != nil && *r.Status == 429
+		if throttled != (r.ThrottleEvent != nil) {
+			return f, &journal.Error{Field: "throttle_event", Reason: "belongs to a throttled answer"}
+		}
 		if r.ThrottleEvent != nil {
-			f.Event = *r.ThrottleEvent
+			f.Restriction = *r.ThrottleEvent
 		}
 		if r.RequestID != nil {
 			f.RequestID = *r.RequestID
@@ -104,12 +110,58 @@ func resultFacts(of string) func(journal.Entry, result) (journal.Facts, error) {
 	}
 }
 
+// What this program keeps in a restriction: the delay once more.
+type kept struct {
+	Delay *int64 `json:"delay"`
+}
+
+const fromHeader = "response-headers"
+
+func checkRestriction(r journal.Restriction) error {
+	var k kept
+	if err := json.Unmarshal(r.Metadata, &k); err != nil {
+		return &journal.Error{Field: "metadata", Reason: err.Error()}
+	}
+	switch d := r.Timing.ServerDelaySeconds; {
+	case r.Review != nil:
+		return nil
+	case r.Origin != fromHeader:
+		return &journal.Error{Field: "origin", Reason: "is not known"}
+	case string(r.Metadata) != string(metadata(d)):
+		return &journal.Error{Field: "metadata.delay", Reason: "is another"}
+	}
+	return nil
+}
+
+func metadata(delay *int64) json.RawMessage {
+	data, err := strictjson.Canonical(kept{delay})
+	if err != nil {
+		panic(err)
+	}
+	return data
+}
+
+func header(received time.Time, values ...string) journal.Restriction {
+	r := journal.FromReport(retryafter.Parse(values, received), "id")
+	r.Origin, r.Metadata = fromHeader, metadata(r.Timing.ServerDelaySeconds)
+	return r
+}
+
+func codeOf(err error) string {
+	if e, ok := errors.AsType[*journal.Error](err); ok {
+		return e.FullCode()
+	}
+	return ""
+}
+
+const pendingName = "pending-request.json"
+
 var noon = time.Date(2026, 12, 1, 12, 0, 0, 0, time.UTC)
 
 const plan = "three files"
 
 func planDigest() string {
-	d, err := journal.Digest(plan)
+	d, err := strictjson.Digest(plan)
 	if err != nil {
 		panic(err)
 	}
@@ -122,7 +174,7 @@ type state struct {
 	opt     journal.Options
 	j       *journal.Journal
 	x       *journal.Exchange
-	event   journal.Entry
+	event   journal.Restriction
 	entries map[string]string // acknowledged: name to digest
 	marker  string            // "yes" acknowledged as written, "no" acknowledged as removed, "" unknown
 }
@@ -166,7 +218,7 @@ func script() []call {
 	return slices.Concat(
 		[]call{
 			{"create", func(s *state) (err error) {
-				s.j, err = journal.Create(s.dir, layout, founding{plan, journal.EventVersion}, s.opt)
+				s.j, err = journal.Create(s.dir, layout, founding{plan}, s.opt)
 				if err == nil {
 					e, _ := s.j.Record().Entry("run.json")
 					s.entries["run.json"] = e.Digest
@@ -207,7 +259,7 @@ func (s *state) begin(at time.Time, q journal.Request) (err error) {
 
 func (s *state) throttled(at time.Time, field string) (err error) {
 	s.marker = ""
-	s.event, err = s.x.Throttled(journal.FromHeaders(retryafter.Parse([]string{field}, at), "id"))
+	s.event, err = s.x.Restrict(header(at, field))
 	if s.event.Name != "" {
 		s.entries[s.event.Name] = s.event.Digest
 	}
@@ -250,8 +302,8 @@ func (s *state) close() {
 }
 
 // unsynced leaves every sync out: where nobody cuts the power, waiting for the disk is most of the time.
-var unsynced = journal.Options{Around: func(step journal.Step, _ string, call func() error) error {
-	if strings.HasPrefix(string(step), "fsync") {
+var unsynced = journal.Options{Around: func(step, _ string, call func() error) error {
+	if strings.HasPrefix(step, "fsync") {
 		return nil
 	}
 	return call()
@@ -260,7 +312,7 @@ var unsynced = journal.Options{Around: func(step journal.Step, _ string, call fu
 // verdict is what the next run says at a given time, in one word.
 func verdict(r *journal.Record, err error, now time.Time) string {
 	if err != nil {
-		return journal.CodeOf(err)
+		return codeOf(err)
 	}
 	s := r.Status(now, "")
 	if s.State == journal.Unresolved {
@@ -283,7 +335,7 @@ func prefixes(t *testing.T) []string {
 	calls := script()
 	var all []string
 	for n := range len(calls) + 1 {
-		s := start(durabletest.Dir(t)+"/j", unsynced)
+		s := start(journaltest.Dir(t)+"/j", unsynced)
 		if _, err := s.play(calls[:n]); err != nil {
 			t.Fatalf("%d calls: %v", n, err)
 		}
@@ -295,7 +347,7 @@ func prefixes(t *testing.T) []string {
 // complete makes a whole journal in a new folder.
 func complete(t testing.TB) string {
 	t.Helper()
-	s := start(durabletest.Dir(t)+"/j", unsynced)
+	s := start(journaltest.Dir(t)+"/j", unsynced)
 	if n, err := s.play(script()); err != nil {
 		t.Fatalf("call %d: %v", n, err)
 	}

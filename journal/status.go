@@ -8,7 +8,7 @@ import (
 // State says whether the journal's restrictions allow a request.
 type State string
 
-// The states (S108).
+// The states.
 const (
 	Clear      State = "clear"      // nothing was ever restricted
 	Waiting    State = "waiting"    // a restriction has not ended
@@ -16,17 +16,17 @@ const (
 	Unresolved State = "unresolved" // it cannot be known; time does not change that
 )
 
-// The reasons of Unresolved.
+// The reasons of Unresolved, besides those of a layout's [Facts].
 const (
 	ReasonPending    = "pending-request"           // a request was sent, or was about to be, and nothing tells how it ended
-	ReasonNoEvent    = "throttled-without-timing"  // a 429 was recorded without its restriction
 	ReasonNoResult   = "attempt-without-result"    // an attempt was recorded, and nothing tells how it ended
 	ReasonNoEnd      = "restriction-without-end"   // a server named a delay that cannot be represented, or none is known
 	ReasonClock      = "clock-invalid"             // now is outside the years 1 to 9999
 	ReasonRegression = "clock-before-last-receipt" // the clock stands before the receipt of an answer: it was set back
 )
 
-// Status is the restriction status of a journal at one moment. Its JSON form has exactly the members that S109 allows.
+// Status is the restriction status of a journal at one moment. Its JSON form has no member that
+// does not apply.
 type Status struct {
 	State State `json:"status"`
 	// NotBeforeUTC is set when waiting or elapsed: Unix seconds at which the last restriction ends or ended.
@@ -40,27 +40,28 @@ type Status struct {
 // May tells whether a request may be sent.
 func (s Status) May() bool { return s.State == Clear || s.State == Elapsed }
 
-// Status works out the restriction status at now, in the order of S108. executing names an open entry whose request is being made right
-// now and which therefore has no result yet; "" if there is none. It reads nothing and changes nothing.
+// Status works out the restriction status at now. executing names an open entry whose request is being made right now
+// and which therefore has no result yet; "" if there is none. It reads nothing and changes nothing.
 func (r *Record) Status(now time.Time, executing string) Status {
 	unresolved := func(reason string) Status { return Status{State: Unresolved, Reason: reason} }
-	switch {
-	case r.Pending() != nil:
+	ofEntry := r.unresolvedEntry()
+	switch { // in the order of S108
+	case r.Pending():
 		return unresolved(ReasonPending)
-	case r.throttledWithoutEvent():
-		return unresolved(ReasonNoEvent)
+	case ofEntry != "":
+		return unresolved(ofEntry)
 	case r.openWithoutEnd(executing):
 		return unresolved(ReasonNoResult)
-	case r.eventWithoutEnd():
+	case r.restrictionWithoutEnd():
 		return unresolved(ReasonNoEnd)
-	case len(r.events) == 0:
+	case len(r.restrictions) == 0:
 		return Status{State: Clear}
 	case now.IsZero() || now.UTC().Year() < 1 || now.UTC().Year() > 9999:
 		return unresolved(ReasonClock)
 	}
 	second := now.Unix() // rounds down, as the receipts were
 	var end int64 = firstSecond
-	for _, e := range r.events {
+	for _, e := range r.restrictions {
 		if t := e.Timing; t.ReceivedAtUTC != nil && second < *t.ReceivedAtUTC {
 			return unresolved(ReasonRegression)
 		}
@@ -74,34 +75,34 @@ func (r *Record) Status(now time.Time, executing string) Status {
 	return Status{State: Elapsed, NotBeforeUTC: &end, SecondsRemaining: new(int64)}
 }
 
-func (r *Record) throttledWithoutEvent() bool {
-	for _, f := range r.facts {
-		if f.Throttled && f.Event == "" {
-			return true
+// unresolvedEntry is the reason of the first entry that leaves the journal unresolved, or "".
+func (r *Record) unresolvedEntry() string {
+	first, reason := "", ""
+	for name, f := range r.facts {
+		if f.Unresolved != "" && (first == "" || name < first) {
+			first, reason = name, f.Unresolved
 		}
 	}
-	return false
+	return reason
 }
 
 // openWithoutEnd tells whether an attempt has neither a result nor a restriction that names it. A restriction ends it: the caller writes
 // the missing result from there.
 func (r *Record) openWithoutEnd(executing string) bool {
 	return slices.ContainsFunc(r.Unfinished(), func(name string) bool {
-		_, ended := r.EventOf(name)
+		_, ended := r.RestrictionOf(name)
 		return !ended && name != executing
 	})
 }
 
-// eventWithoutEnd tells whether a restriction has no end and no operator has stated one for it.
-func (r *Record) eventWithoutEnd() bool {
-	return slices.ContainsFunc(r.events, func(e Event) bool { return e.Timing.NotBeforeUTC == nil && !r.reviewed(e) })
+// restrictionWithoutEnd tells whether a restriction has no end and no operator has stated one for it.
+func (r *Record) restrictionWithoutEnd() bool {
+	return slices.ContainsFunc(r.restrictions, func(e Restriction) bool { return e.Timing.NotBeforeUTC == nil && !r.reviewed(e) })
 }
 
 // reviewed tells whether a later operator-review names the same exchange.
-func (r *Record) reviewed(e Event) bool {
-	return slices.ContainsFunc(r.events, func(o Event) bool {
-		return o.Number > e.Number && o.Origin == OriginReview && same(o.Nonce, e.Nonce)
+func (r *Record) reviewed(e Restriction) bool {
+	return slices.ContainsFunc(r.restrictions, func(o Restriction) bool {
+		return o.Number > e.Number && o.Review != nil && o.Nonce != "" && o.Nonce == e.Nonce
 	})
 }
-
-func same(a, b *string) bool { return a != nil && b != nil && *a == *b }

@@ -2,19 +2,22 @@ package journal_test
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
-	"github.com/ecluse-gate/ecluse/internal/durable/durabletest"
 	"github.com/ecluse-gate/ecluse/journal"
+	"github.com/ecluse-gate/ecluse/journal/journaltest"
 	"github.com/ecluse-gate/ecluse/retryafter"
 )
 
 // begun makes a journal with run and acknowledgement, open for writing.
 func begun(t *testing.T) *journal.Journal {
 	t.Helper()
-	j, err := journal.Create(durabletest.Dir(t), layout, founding{plan, journal.EventVersion}, unsynced)
+	j, err := journal.Create(journaltest.Dir(t), layout, founding{plan}, unsynced)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,21 +35,14 @@ func restrict(t *testing.T, j *journal.Journal, at time.Time, r journal.Restrict
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := x.Throttled(r); err != nil {
+	if _, err := x.Restrict(r); err != nil {
 		t.Fatal(err)
 	}
-}
-
-func header(received time.Time, values ...string) journal.Restriction {
-	return journal.FromHeaders(retryafter.Parse(values, received), "id")
 }
 
 // S16 to S19, S106 to S112, section 14: what one restriction does to the status, moment by moment.
 func TestStatusTable(t *testing.T) {
 	const quarter = 250 * time.Millisecond
-	typed := func(kind string, value int64) journal.Restriction {
-		return journal.FromTyped(retryafter.Canonical{Kind: kind, Value: value}, noon, "id")
-	}
 	date := func(d time.Duration) string { return retryafter.FormatDate(noon.Add(d)) }
 	for name, tt := range map[string]struct {
 		r      journal.Restriction
@@ -76,13 +72,6 @@ func TestStatusTable(t *testing.T) {
 		"invalid":                      {header(noon, "soon"), 0, journal.Waiting, 1, ""},
 		"two fields":                   {header(noon, "1", "60"), 0, journal.Waiting, 1, ""},
 		"receipt clock unusable":       {header(time.Time{}, "60"), time.Hour, journal.Unresolved, 0, journal.ReasonNoEnd}, // S19
-		"typed seconds":                {typed("seconds", 30), 10 * time.Second, journal.Waiting, 20, ""},                  // S112
-		"typed date":                   {typed("date", noon.Unix()+50), 10 * time.Second, journal.Waiting, 40, ""},
-		"typed old date":               {typed("date-rfc850", noon.Unix()-50), 0, journal.Elapsed, 0, ""},
-		"typed missing":                {typed("missing", 0), 1000 * time.Hour, journal.Unresolved, 0, journal.ReasonNoEnd}, // never zero
-		"typed invalid":                {typed("invalid", 0), 1000 * time.Hour, journal.Unresolved, 0, journal.ReasonNoEnd},
-		"typed overlong":               {typed("overlong", 0), 1000 * time.Hour, journal.Unresolved, 0, journal.ReasonNoEnd},
-		"typed, clock unusable":        {journal.FromTyped(retryafter.Canonical{Kind: "seconds", Value: 5}, time.Time{}, ""), time.Hour, journal.Unresolved, 0, journal.ReasonNoEnd},
 		"now unusable":                 {header(noon, "60"), math.MinInt64, journal.Unresolved, 0, journal.ReasonClock},
 		"now beyond the year 9999":     {header(noon, "60"), math.MaxInt64, journal.Unresolved, 0, journal.ReasonClock},
 		"rfc850, this century, 60 s":   {header(noon, "Tuesday, 01-Dec-26 12:01:00 GMT"), 0, journal.Waiting, 60, ""}, // tc-023
@@ -112,15 +101,15 @@ func TestStatusTable(t *testing.T) {
 			}
 			// S106, S107, S110: whether a request may begin follows from this and from nothing else.
 			wantCode := map[journal.State]string{journal.Waiting: "file-upload-backoff-waiting", journal.Unresolved: "file-upload-backoff-unresolved"}[s.State]
-			if err := dir.Gate(now); journal.CodeOf(err) != wantCode {
+			if err := dir.Gate(now); codeOf(err) != wantCode {
 				t.Errorf("gate: %v", err)
 			}
-			before := len(dir.Events())
+			before := len(dir.Restrictions())
 			x, err := j.Begin(now, journal.Request{Method: "GET", URL: listURL})
-			if journal.CodeOf(err) != wantCode || len(dir.Events()) != before {
+			if codeOf(err) != wantCode || len(dir.Restrictions()) != before {
 				t.Errorf("begin: %v", err)
 			}
-			if wantCode != "" && dir.Pending() != nil {
+			if wantCode != "" && dir.Pending() {
 				t.Error("a refused request left a marker")
 			}
 			_ = x
@@ -153,7 +142,7 @@ func TestLatestEndCounts(t *testing.T) {
 	restrict(t, j, noon, header(noon, "10"))
 	at := noon.Add(10 * time.Second)
 	restrict(t, j, at, header(at, "300"))
-	if _, err := j.Begin(at.Add(299*time.Second), journal.Request{Method: "GET", URL: "https://other.example/"}); journal.CodeOf(err) != "file-upload-backoff-waiting" {
+	if _, err := j.Begin(at.Add(299*time.Second), journal.Request{Method: "GET", URL: "https://other.example/"}); codeOf(err) != "file-upload-backoff-waiting" {
 		t.Errorf("another URL: %v", err)
 	}
 	s := j.Record().Status(at, "")
@@ -186,55 +175,53 @@ func TestStatusOrder(t *testing.T) {
 	}
 }
 
-// S113: a journal from before restrictions were recorded is usable while it holds no 429; a 429 leaves it unresolved for ever. In a new
-// journal such a result is invalid evidence and is not even written.
-func TestLegacy(t *testing.T) {
-	j, err := journal.Create(durabletest.Dir(t), layout, founding{Plan: plan}, journal.Options{})
+// What a layout says of an entry leaves the journal unresolved, after the pending request and before everything else.
+func TestUnresolvedEntry(t *testing.T) {
+	l := *layout
+	l.Types = slices.Concat(l.Types, []journal.Type{{Name: "note", Max: 2, Facts: func(e journal.Entry) (journal.Facts, error) {
+		return journal.Facts{Unresolved: fmt.Sprint("because-of-", e.Number)}, nil
+	}}})
+	j, err := journal.Create(journaltest.Dir(t), &l, founding{plan}, unsynced)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer j.Close()
-	upload := func(n, status int) {
-		t.Helper()
-		for name, payload := range map[string]any{"attempt": attempt{planDigest(), n}} {
-			if _, err := j.Append(journal.Numbered(name, n), payload); err != nil {
-				t.Fatal(err)
-			}
+	if _, err := j.Append("source-ack.json", ack{201, "ack-id"}); err != nil {
+		t.Fatal(err)
+	}
+	restrict(t, j, noon, header(noon, "99999999999999999999"))
+	for _, name := range []string{"note-0001.json", "note-0000.json", "attempt-0000.json"} {
+		var payload any = struct{}{}
+		if name == "attempt-0000.json" {
+			payload = attempt{planDigest(), 0}
 		}
-		if _, err := j.Append(journal.Numbered("result", n), result{Upload: "x", Status: &status}); err != nil {
+		if _, err := j.Append(name, payload); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := j.Append("source-ack.json", ack{201, "id"}); err != nil {
-		t.Fatal(err)
+	if s := j.Record().Status(noon.Add(10000*time.Hour), ""); s.State != journal.Unresolved || s.Reason != "because-of-0" {
+		t.Errorf("got %+v", s)
 	}
-	upload(0, 500)
-	if s := j.Record().Status(noon, ""); s.State != journal.Clear {
-		t.Errorf("without a 429: %+v", s)
-	}
-	upload(1, 429)
-	if s := j.Record().Status(noon.Add(10000*time.Hour), ""); s.Reason != journal.ReasonNoEvent {
-		t.Errorf("with a 429: %+v", s)
-	}
-	modern := begun(t)
-	if _, err := modern.Append("attempt-0000.json", attempt{planDigest(), 0}); err != nil {
-		t.Fatal(err)
-	}
-	status := 429
-	if _, err := modern.Append("result-0000.json", result{Upload: "rejected", Status: &status}); journal.CodeOf(err) != "file-upload-evidence-invalid" {
-		t.Errorf("a 429 without its restriction: %v", err)
-	}
-	if modern.Failed() != nil {
-		t.Error("a refused entry is no failure of the disk")
+	_, err = j.Begin(noon.Add(time.Hour), journal.Request{Method: "GET", URL: listURL})
+	if e, ok := errors.AsType[*journal.Error](err); !ok || !errors.Is(err, journal.CodeUnresolved) || e.Status.Reason != "because-of-0" {
+		t.Errorf("begin: %v", err)
 	}
 }
 
-// S100: other versions than 1.0 are invalid.
-func TestBackoffVersion(t *testing.T) {
-	for _, version := range []string{"1.1", "2.0", "1"} {
-		dir := durabletest.Dir(t)
-		if _, err := journal.Create(dir, layout, founding{plan, version}, journal.Options{}); journal.CodeOf(err) != "file-upload-evidence-invalid" {
-			t.Errorf("%q: %v", version, err)
-		}
+// The layout has its say on what a restriction keeps, before it is written.
+func TestRestrictionRefused(t *testing.T) {
+	j := begun(t)
+	x, err := j.Begin(noon, journal.Request{Method: "GET", URL: listURL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := header(noon, "60")
+	r.Origin = "hearsay"
+	_, err = x.Restrict(r)
+	if e, ok := errors.AsType[*journal.Error](err); !ok || !errors.Is(err, journal.CodeInvalid) || e.Field != "origin" || e.Entry != "backoff-0000.json" {
+		t.Errorf("got %v", err)
+	}
+	if j.Failed() == nil || len(j.Record().Restrictions()) != 0 {
+		t.Error("a restriction that could not be recorded lets the next request begin")
 	}
 }

@@ -70,7 +70,10 @@ func code(err error) string {
 	if r, ok := errors.AsType[*plan.Refusal](err); ok {
 		return r.Code
 	}
-	return journal.CodeOf(err)
+	if j, ok := errors.AsType[*journal.Error](err); ok {
+		return j.FullCode()
+	}
+	return ""
 }
 
 // S153: whatever byte of a bundle is changed, it is refused, or what is imported is the journal all the same (a byte of the archive's padding).

@@ -17,7 +17,7 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/search"
 	"github.com/ecluse-gate/ecluse/internal/search/signin"
 	"github.com/ecluse-gate/ecluse/internal/source"
-	"github.com/ecluse-gate/ecluse/journal"
+	"github.com/ecluse-gate/ecluse/internal/strictjson"
 )
 
 func newSource(sys *cli.System) *cobra.Command {
@@ -175,7 +175,7 @@ func readDocument(c *cobra.Command, path string) ([]byte, error) {
 		return nil, &usageError{cmd: c, err: fmt.Errorf("read %s: %v", path, errors.Unwrap(err))}
 	}
 	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, journal.MaxBytes+1))
+	data, err := io.ReadAll(io.LimitReader(file, strictjson.MaxBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %v", path, err)
 	}

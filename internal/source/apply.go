@@ -115,10 +115,10 @@ func (a *creation) prepare(ctx context.Context) error {
 	if err := a.places.check(); err != nil {
 		return err
 	}
-	if err := emptyFolder(a.places.Journal, durable.Options{Around: a.tool.Disk}); err != nil {
+	if err := emptyFolder(a.places.Journal, a.tool.disk()); err != nil {
 		return err
 	}
-	a.receipts, err = durable.Make(a.places.Receipts, durable.Options{Around: a.tool.Disk})
+	a.receipts, err = durable.Make(a.places.Receipts, a.tool.disk())
 	return err
 }
 
@@ -154,7 +154,7 @@ func emptyFolder(path string, opt durable.Options) error {
 	defer d.Close() //nolint:errcheck // only read
 	names, _, err := d.List(record.NewLayout().MaxFiles())
 	if err == nil && len(names) > 0 {
-		return fail("file-upload-"+journal.CodeExists, "the folder of a new journal must be empty")
+		return fail("file-upload-"+string(journal.CodeExists), "the folder of a new journal must be empty")
 	}
 	return err
 }
@@ -172,7 +172,7 @@ func (a *creation) open(ctx context.Context) error {
 		return err
 	}
 	a.scribe.j, err = journal.Create(a.places.Journal, record.NewLayout(), record.Run{
-		Document: a.envelope.Document, Context: contextOf(a.client.Identity(), a.tool.Emulator), BackoffVersion: journal.EventVersion,
+		Document: a.envelope.Document, Context: contextOf(a.client.Identity(), a.tool.Emulator), BackoffVersion: record.BackoffVersion,
 	}, journal.Options{Around: a.tool.Disk})
 	return err
 }

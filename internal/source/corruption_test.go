@@ -11,8 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ecluse-gate/ecluse/internal/strictjson"
+
 	"github.com/ecluse-gate/ecluse/internal/source"
-	"github.com/ecluse-gate/ecluse/journal"
 )
 
 // corrupted is a world whose journal holds every type of entry, with every restriction passed: a resume of it as it is plans the third file.
@@ -135,7 +136,7 @@ func TestCorruptFiles(t *testing.T) {
 		}
 		w.refused(dir, "more than 1003 files", missing) // S114
 		dir = w.copied("pending")
-		must(t, os.WriteFile(filepath.Join(dir, journal.PendingName), []byte("{}"), 0o600))
+		must(t, os.WriteFile(filepath.Join(dir, "pending-request.json"), []byte("{}"), 0o600))
 		w.refused(dir, "an empty marker", invalid)
 	})
 }
@@ -171,11 +172,11 @@ func TestCorruptFields(t *testing.T) {
 						if path == "integrity" || path == "schema_version" || path == "kind" {
 							continue
 						}
-						digest, err := journal.Digest(changed["payload"])
+						digest, err := strictjson.Digest(changed["payload"])
 						must(t, err)
 						changed["integrity"] = digest
 					}
-					data, err := journal.Canonical(changed)
+					data, err := strictjson.Canonical(changed)
 					must(t, err)
 					dir := w.copied(fmt.Sprintf("%d-%d-%v", i, flips, sealed))
 					must(t, os.WriteFile(filepath.Join(dir, name), append(data, '\n'), 0o600))

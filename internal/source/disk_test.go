@@ -10,24 +10,23 @@ import (
 	"time"
 
 	"github.com/ecluse-gate/ecluse/internal/durable"
-	"github.com/ecluse-gate/ecluse/internal/durable/durabletest"
 	"github.com/ecluse-gate/ecluse/internal/source"
 	"github.com/ecluse-gate/ecluse/internal/source/sourcetest"
-	"github.com/ecluse-gate/ecluse/journal"
+	"github.com/ecluse-gate/ecluse/journal/journaltest"
 )
 
 var errDisk = errors.New("the disk failed")
 
 // diskStep is one step that a good run takes.
 type diskStep struct {
-	step journal.Step
+	step string
 	name string
 }
 
 // diskRun is a creation of two files whose first upload meets a 429 that is waited for, with the nth step of the disk failing: before it happened, or
 // although it happened. It gives the number of steps and whether the failure came.
 func diskRun(w *world, fail int, landed bool) (out *source.Outcome, steps []diskStep) {
-	w.opts.Disk = func(step journal.Step, name string, call func() error) error {
+	w.opts.Disk = func(step, name string, call func() error) error {
 		if steps = append(steps, diskStep{step, filepath.Base(name)}); len(steps) != fail {
 			return call()
 		}
@@ -59,7 +58,7 @@ func TestEveryDiskStepFails(t *testing.T) {
 				if testing.Short() && i%5 != 0 {
 					continue
 				}
-				dir := durabletest.Dir(t)
+				dir := journaltest.Dir(t)
 				synctest.Test(t, func(t *testing.T) { oneDiskFailure(t, newWorld(t, dir, []string{"a.txt", "b.txt"}), n, landed) })
 			}
 		})
@@ -72,7 +71,7 @@ func sites(steps []diskStep) []int {
 	var all []int
 	seen := map[diskStep]bool{}
 	for i, s := range steps {
-		changes := s.name == journal.PendingName && (s.step == durable.StepLink || s.step == durable.StepRemove)
+		changes := s.name == "pending-request.json" && (s.step == string(durable.StepLink) || s.step == string(durable.StepRemove))
 		if !seen[s] || changes || os.Getenv("ECLUSE_TEST_FULL") != "" {
 			all = append(all, i+1)
 		}

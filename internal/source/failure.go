@@ -103,7 +103,7 @@ func explain(err error) *failure {
 // explainLocal is about what stands on this machine's disk, nil for other errors.
 func explainLocal(err error) *failure {
 	if j, ok := errors.AsType[*journal.Error](err); ok {
-		return &failure{code: j.Code, field: j.Entry, message: bare(j.Code, j), restriction: j.Status}
+		return &failure{code: j.FullCode(), field: j.Entry, message: bare(j.FullCode(), j), restriction: j.Status}
 	}
 	if d, ok := errors.AsType[*durable.Error](err); ok {
 		return fail(string(d.Code), bare(string(d.Code), d))
@@ -179,9 +179,9 @@ func next(code string) string {
 		return "approve the plan: ecluse source approve PLAN.json --out APPROVED.json"
 	case codeReusedUpload:
 		return "a source that this tool did not just create takes no uploads: choose another name"
-	case string(durable.CodeDirectory):
+	case string(journal.CodeFolder):
 		return "use a folder that only you can read, below folders that nobody else can write to (not /tmp)"
-	case string(durable.CodeLocked):
+	case string(journal.CodeLocked):
 		return "another ecluse uses this journal: wait for it to end"
 	case codeIncomplete, codeNothingEligible:
 		return "see file_batch.files: files that were refused, and files whose fate is unknown, are never sent again under this plan"

@@ -262,7 +262,7 @@ func TestQueueBudget(t *testing.T) {
 // S105, S104: when the restriction of a 429 cannot be written, the 429 is what is reported, everything stops, and the marker stays.
 func TestThrottleCannotBeRecorded(t *testing.T) {
 	inWorld(t, three, func(t *testing.T, w *world) {
-		w.opts.Disk = func(_ journal.Step, name string, call func() error) error {
+		w.opts.Disk = func(_, name string, call func() error) error {
 			if strings.HasPrefix(name, "backoff-") {
 				return os.ErrPermission
 			}

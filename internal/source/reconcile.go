@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/ecluse-gate/ecluse/internal/strictjson"
+
 	"github.com/ecluse-gate/ecluse/internal/search"
 	"github.com/ecluse-gate/ecluse/internal/source/plan"
 	"github.com/ecluse-gate/ecluse/internal/source/record"
@@ -54,7 +56,7 @@ func (a *creation) put(ctx context.Context, condition search.Condition) error {
 
 // acknowledged keeps the answer to the PUT: the receipt for a later cleanup first, then the journal's own (S54). Both are tried even when
 // one fails, so that an acknowledgement is not lost (S105).
-func (a *creation) acknowledged(o search.Outcome, nonce string, _ *journal.Event) error {
+func (a *creation) acknowledged(o search.Outcome, nonce string, _ *journal.Restriction) error {
 	if o.Status != http.StatusOK && o.Status != http.StatusCreated {
 		return nil
 	}
@@ -86,7 +88,7 @@ func (a *creation) receipt() error {
 		"original_plan_digest": a.fingerprint, "owner": a.plan.Owner, "source_url": a.plan.Source.URL, "action": a.plan.Action,
 		"definition_digest": plan.Digest(a.plan.Source.Definition), "acknowledgement": a.ack.Acknowledgement,
 	}
-	data, err := journal.Canonical(map[string]any{
+	data, err := strictjson.Canonical(map[string]any{
 		"schema_version": "1.0", "kind": "source-" + a.plan.Action + "-receipt", "payload": payload, "integrity": plan.Digest(payload),
 	})
 	if err != nil {

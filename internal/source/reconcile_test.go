@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/ecluse-gate/ecluse/internal/source"
-	"github.com/ecluse-gate/ecluse/journal"
 )
 
 const otherSource = `{"name":"manuals","kind":"file","fileParameters":{"ingestionParameters":{"contentExtractionMode":"standard"}},"@odata.etag":"\"other\""}`
@@ -293,7 +292,7 @@ func TestSameDefinition(t *testing.T) {
 // S51, S101, S105: a read that could not be recorded is no absence, and nothing is sent after it.
 func TestAbsenceNeedsItsRecord(t *testing.T) {
 	inWorld(t, []string{"a.txt"}, func(t *testing.T, w *world) {
-		w.opts.Disk = func(step journal.Step, name string, call func() error) error {
+		w.opts.Disk = func(step, name string, call func() error) error {
 			if step == "remove" {
 				return os.ErrPermission
 			}

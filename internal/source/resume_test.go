@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ecluse-gate/ecluse/internal/strictjson"
+
 	"github.com/ecluse-gate/ecluse/internal/source"
 	"github.com/ecluse-gate/ecluse/journal"
 )
@@ -279,7 +281,7 @@ func (w *world) forged(ordinals []int) []byte {
 		"source_name": s["name"], "source_url": s["url"], "original_plan_digest": digest, "creation_ack_digest": ack["integrity"],
 		"journal_digest": r.Digest(), "eligible": eligible,
 	}
-	fingerprint, err := journal.Digest(content)
+	fingerprint, err := strictjson.Digest(content)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/durable"
 	"github.com/ecluse-gate/ecluse/internal/source"
 	"github.com/ecluse-gate/ecluse/internal/source/progress"
-	"github.com/ecluse-gate/ecluse/journal"
 )
 
 // S101, S103, S105: an acknowledgement is not lost when the marker cannot be removed. Everything stops there, and the next run sees a finished exchange.
@@ -33,11 +32,11 @@ func TestMarkerCannotBeRemoved(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			inWorld(t, []string{"a.txt", "b.txt"}, func(t *testing.T, w *world) {
 				broken := false
-				w.opts.Disk = func(step journal.Step, name string, call func() error) error {
+				w.opts.Disk = func(step, name string, call func() error) error {
 					if name == tt.after {
 						broken = true
 					}
-					if broken && step == durable.StepRemove {
+					if broken && step == string(durable.StepRemove) {
 						return os.ErrPermission
 					}
 					return call()
@@ -177,8 +176,8 @@ func TestTwoHundredFiles(t *testing.T) {
 // S76: an attempt that cannot be announced is not made, and nothing is sent after it.
 func TestAttemptCannotBeAnnounced(t *testing.T) {
 	inWorld(t, three, func(t *testing.T, w *world) {
-		w.opts.Disk = func(step journal.Step, name string, call func() error) error {
-			if name == "attempt-0001.json" && step == durable.StepLink {
+		w.opts.Disk = func(step, name string, call func() error) error {
+			if name == "attempt-0001.json" && step == string(durable.StepLink) {
 				return os.ErrPermission
 			}
 			return call()

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/ecluse-gate/ecluse/internal/search"
+	"github.com/ecluse-gate/ecluse/internal/source/record"
 	"github.com/ecluse-gate/ecluse/journal"
 )
 
@@ -24,8 +25,8 @@ type scribe struct {
 type intent struct {
 	// attempt is the entry that announced an upload, "" for other writes.
 	attempt string
-	// conclude records the outcome with the marker's nonce; event is the restriction that a 429 brought, nil without one.
-	conclude func(o search.Outcome, nonce string, event *journal.Event) error
+	// conclude records the outcome with the marker's nonce; r is the restriction that a 429 brought, nil without one.
+	conclude func(o search.Outcome, nonce string, r *journal.Restriction) error
 }
 
 // maxIDs bounds what one outcome lists.
@@ -57,15 +58,14 @@ func (s *scribe) End(o search.Outcome) error {
 		return nil
 	}
 	if conclude == nil {
-		conclude = func(search.Outcome, string, *journal.Event) error { return nil }
+		conclude = func(search.Outcome, string, *journal.Restriction) error { return nil }
 	}
 	if o.Status == http.StatusTooManyRequests {
-		e, err := x.Throttled(journal.FromHeaders(o.RetryAfter, o.RequestID))
+		r, err := x.Restrict(record.FromHeaders(o.RetryAfter, o.RequestID))
 		if err != nil {
 			return err
 		}
-		event, _ := s.j.Record().Event(e.Digest)
-		return conclude(o, x.Nonce(), &event)
+		return conclude(o, x.Nonce(), &r)
 	}
 	if err := conclude(o, x.Nonce(), nil); err != nil {
 		return err

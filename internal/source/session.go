@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/ecluse-gate/ecluse/internal/strictjson"
+
 	"github.com/ecluse-gate/ecluse/internal/search"
 	"github.com/ecluse-gate/ecluse/internal/source/plan"
 	"github.com/ecluse-gate/ecluse/internal/source/progress"
@@ -166,5 +168,5 @@ func definitionBytes(p *plan.Plan) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return journal.Canonical(json.RawMessage(data))
+	return strictjson.Canonical(json.RawMessage(data))
 }

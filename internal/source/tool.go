@@ -12,10 +12,10 @@ import (
 	"context"
 	"time"
 
+	"github.com/ecluse-gate/ecluse/internal/durable"
 	"github.com/ecluse-gate/ecluse/internal/search"
 	"github.com/ecluse-gate/ecluse/internal/source/plan"
 	"github.com/ecluse-gate/ecluse/internal/source/progress"
-	"github.com/ecluse-gate/ecluse/journal"
 	"github.com/ecluse-gate/ecluse/recovery"
 )
 
@@ -30,9 +30,19 @@ type Options struct {
 	// Clock replaces the real clocks, in tests only (S37). Replace all of them or none.
 	Clock recovery.Clock
 	// Disk stands in for the steps of every journal write, in tests only; see journal.Options.
-	Disk func(step journal.Step, name string, call func() error) error
+	Disk func(step, name string, call func() error) error
 	// NoQueueRetry forbids the one repetition that a received 429 would allow (S80).
 	NoQueueRetry bool
+}
+
+// disk is Disk for a folder that is no journal.
+func (o Options) disk() durable.Options {
+	if o.Disk == nil {
+		return durable.Options{}
+	}
+	return durable.Options{Around: func(step durable.Step, name string, call func() error) error {
+		return o.Disk(string(step), name, call)
+	}}
 }
 
 // Tool runs workflows, one at a time.

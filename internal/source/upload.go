@@ -47,7 +47,7 @@ func (b *batch) clear() error {
 	if err := b.scribe.j.Failed(); err != nil {
 		return err
 	}
-	if len(r.Events()) >= journal.MaxEvents {
+	if len(r.Restrictions()) >= journal.MaxRestrictions {
 		return fail(codeLimit, "the journal holds as many restrictions as it may hold")
 	}
 	return r.Gate(b.tool.Clock.Now())
@@ -108,8 +108,8 @@ func (b *batch) unsent(result, attempt string) error {
 }
 
 // conclude records the outcome of an upload. What was learnt is kept in memory even when it cannot be kept on the disk (S105).
-func (b *batch) conclude(f *item, name string) func(search.Outcome, string, *journal.Event) error {
-	return func(o search.Outcome, nonce string, event *journal.Event) error {
+func (b *batch) conclude(f *item, name string) func(search.Outcome, string, *journal.Restriction) error {
+	return func(o search.Outcome, nonce string, event *journal.Restriction) error {
 		result := b.resultOf(f, o, nonce)
 		if event != nil {
 			result = record.Throttled(*event)

@@ -14,13 +14,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ecluse-gate/ecluse/internal/durable/durabletest"
 	"github.com/ecluse-gate/ecluse/internal/emulator/emulatortest"
 	"github.com/ecluse-gate/ecluse/internal/search"
 	"github.com/ecluse-gate/ecluse/internal/source"
 	"github.com/ecluse-gate/ecluse/internal/source/progress"
 	"github.com/ecluse-gate/ecluse/internal/source/record"
 	"github.com/ecluse-gate/ecluse/journal"
+	"github.com/ecluse-gate/ecluse/journal/journaltest"
 )
 
 const endpoint = "http://127.0.0.1"
@@ -43,7 +43,7 @@ type world struct {
 // inWorld runs a test in a bubble of virtual time, with the named files in the corpus.
 func inWorld(t *testing.T, paths []string, f func(t *testing.T, w *world)) {
 	t.Helper()
-	dir := durabletest.Dir(t)
+	dir := journaltest.Dir(t)
 	synctest.Test(t, func(t *testing.T) { f(t, newWorld(t, dir, paths)) })
 }
 

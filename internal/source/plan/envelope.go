@@ -12,7 +12,6 @@ import (
 
 	"github.com/ecluse-gate/ecluse/internal/source/corpus"
 	"github.com/ecluse-gate/ecluse/internal/strictjson"
-	"github.com/ecluse-gate/ecluse/journal"
 )
 
 // Envelope is a plan with its approval. Exactly one of File, Continue and Resolve is set.
@@ -117,7 +116,7 @@ func FromDocument(tree map[string]any) (*Envelope, error) {
 	if err := strictjson.Fill(doc.Approval, &e.Approval); err != nil {
 		return nil, inside("approval", asRefusal(CodeEnvelope, err))
 	}
-	if !journal.IsDigest(e.Approval.Fingerprint) {
+	if !strictjson.IsDigest(e.Approval.Fingerprint) {
 		return nil, refuse(CodeEnvelope, "approval.fingerprint", "must be sha256: and 64 hexadecimal digits")
 	}
 	if err := e.fill(doc.Plan); err != nil {
@@ -227,7 +226,7 @@ func (p *Plan) checkSource() error {
 		return refuse(CodeEnvelope, "source.definition", "must be that of the file source %q", clip(p.Source.Name))
 	case p.Files.Digest != Digest(p.Files.Records):
 		return refuse(CodeEnvelope, "files.digest", "is not that of the records")
-	case !journal.IsDigest(p.InventoryDigest):
+	case !strictjson.IsDigest(p.InventoryDigest):
 		return refuse(CodeEnvelope, "inventory_digest", "must be sha256: and 64 hexadecimal digits")
 	}
 	return nil
@@ -237,7 +236,7 @@ func (c *Continuation) check() error {
 	for _, f := range []struct{ field, value string }{
 		{"original_plan_digest", c.OriginalPlanDigest}, {"creation_ack_digest", c.CreationAckDigest}, {"journal_digest", c.JournalDigest},
 	} {
-		if !journal.IsDigest(f.value) {
+		if !strictjson.IsDigest(f.value) {
 			return refuse(CodeEnvelope, f.field, "must be sha256: and 64 hexadecimal digits")
 		}
 	}

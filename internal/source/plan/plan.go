@@ -4,8 +4,9 @@ import (
 	"maps"
 	"strconv"
 
+	"github.com/ecluse-gate/ecluse/internal/strictjson"
+
 	"github.com/ecluse-gate/ecluse/internal/source/corpus"
-	"github.com/ecluse-gate/ecluse/journal"
 )
 
 // Kinds of plans.
@@ -89,7 +90,7 @@ func (f File) Local() corpus.File {
 
 // Digest is "sha256:" and the digest of the canonical form (RFC 8785) of v, which must be encodable as JSON.
 func Digest(v any) string {
-	digest, err := journal.Digest(v)
+	digest, err := strictjson.Digest(v)
 	if err != nil {
 		panic("plan: a document of our own has no canonical form: " + err.Error())
 	}

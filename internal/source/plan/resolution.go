@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ecluse-gate/ecluse/journal"
+	"github.com/ecluse-gate/ecluse/internal/strictjson"
 )
 
 // Resolution is an operator's statement about a request whose end a journal does not know (S151).
@@ -34,7 +34,7 @@ type Doubt struct {
 
 func (r *Resolution) check() error {
 	switch {
-	case !journal.IsDigest(r.JournalDigest):
+	case !strictjson.IsDigest(r.JournalDigest):
 		return refuse(CodeEnvelope, "journal_digest", "must be sha256: and 64 hexadecimal digits")
 	case !slices.Contains([]string{"applied", "not-applied", "unknown"}, r.Outcome):
 		return refuse(CodeEnvelope, "outcome", "must be applied, not-applied or unknown")

@@ -1,9 +1,11 @@
 package record
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/ecluse-gate/ecluse/internal/source/plan"
+	"github.com/ecluse-gate/ecluse/internal/strictjson"
 	"github.com/ecluse-gate/ecluse/journal"
 )
 
@@ -36,13 +38,13 @@ func (b *book) check(r *journal.Record) error {
 			}
 		}
 	}
-	return c.events()
+	return c.restrictions()
 }
 
 // at names the entry of a fault.
 func at(e journal.Entry, err error) error {
-	if d, ok := err.(*journal.DecodeError); ok { //nolint:errorlint // made right here
-		return &journal.Error{Code: "file-upload-" + journal.CodeInvalid, Entry: e.Name, Field: d.Field, Reason: d.Reason}
+	if f, ok := errors.AsType[*journal.Error](err); ok && f.Entry == "" {
+		f.Entry = e.Name
 	}
 	return err
 }
@@ -145,16 +147,17 @@ func (c *checker) result(e journal.Entry) error {
 	return nil
 }
 
-// events checks that a restriction names an attempt exactly when it is about an upload to the list address.
-func (c *checker) events() error {
-	upload := journal.DigestBytes([]byte(c.o.UploadURL))
-	for _, e := range c.r.Events() {
+// restrictions checks that a restriction names an attempt exactly when it is about an upload to the list address.
+func (c *checker) restrictions() error {
+	upload := strictjson.DigestBytes([]byte(c.o.UploadURL))
+	for _, e := range c.r.Restrictions() {
 		isUpload := e.Method == "POST" && e.URLDigest == upload
-		if e.Attempt == nil && e.Method == "POST" || e.Attempt != nil && !isUpload {
-			return at(e.Entry, fault("attempt", "does not belong to this request"))
+		where := journal.Entry{Name: e.Name}
+		if e.Attempt == "" && e.Method == "POST" || e.Attempt != "" && !isUpload {
+			return at(where, fault("attempt", "does not belong to this request"))
 		}
-		if e.Attempt != nil && !slices.Contains([]string{TypeAttempt, TypeRetryAttempt}, c.typeOf(*e.Attempt)) {
-			return at(e.Entry, fault("attempt", "is not an upload"))
+		if e.Attempt != "" && !slices.Contains([]string{TypeAttempt, TypeRetryAttempt}, c.typeOf(e.Attempt)) {
+			return at(where, fault("attempt", "is not an upload"))
 		}
 	}
 	return nil

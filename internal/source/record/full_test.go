@@ -3,6 +3,7 @@
 package record_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ecluse-gate/ecluse/internal/durable/durabletest"
 	"github.com/ecluse-gate/ecluse/internal/source/plan"
 	"github.com/ecluse-gate/ecluse/internal/source/record"
 	"github.com/ecluse-gate/ecluse/journal"
+	"github.com/ecluse-gate/ecluse/journal/journaltest"
 	"github.com/ecluse-gate/ecluse/retryafter"
 )
 
@@ -61,7 +62,7 @@ func founded(tb testing.TB, dir string, files int) (*journal.Journal, *plan.Enve
 	tb.Helper()
 	e := approved(tb, files)
 	j, err := journal.Create(dir, record.NewLayout(), record.Run{
-		Document: e.Document, Context: plan.Context{CloudName: "AzureCloud"}, BackoffVersion: journal.EventVersion,
+		Document: e.Document, Context: plan.Context{CloudName: "AzureCloud"}, BackoffVersion: record.BackoffVersion,
 	}, journal.Options{})
 	if err != nil {
 		tb.Fatal(err)
@@ -92,9 +93,8 @@ func fullSize(tb testing.TB, dir string) {
 		must(tb, err)
 		x, err := j.Begin(now, journal.Request{Method: "POST", URL: url, Attempt: name})
 		must(tb, err)
-		entry, err := x.Throttled(journal.FromHeaders(retryafter.Parse([]string{"1"}, now), "r-2"))
+		event, err := x.Restrict(record.FromHeaders(retryafter.Parse([]string{"1"}, now), "r-2"))
 		must(tb, err)
-		event, _ := j.Record().Event(entry.Digest)
 		first, err := j.Append(journal.Numbered(record.TypeResult, i), record.Throttled(event))
 		must(tb, err)
 		now = now.Add(2 * time.Second)
@@ -121,6 +121,13 @@ func fullSize(tb testing.TB, dir string) {
 	must(tb, j.Close())
 }
 
+func codeOf(err error) string {
+	if e, ok := errors.AsType[*journal.Error](err); ok {
+		return e.FullCode()
+	}
+	return ""
+}
+
 func must(tb testing.TB, err error) {
 	tb.Helper()
 	if err != nil {
@@ -133,7 +140,7 @@ func TestFullSize(t *testing.T) {
 	if testing.Short() {
 		t.Skip("writes a thousand files")
 	}
-	dir := filepath.Join(durabletest.Dir(t), "journal")
+	dir := filepath.Join(journaltest.Dir(t), "journal")
 	fullSize(t, dir)
 	names, err := os.ReadDir(dir)
 	must(t, err)
@@ -142,7 +149,7 @@ func TestFullSize(t *testing.T) {
 	}
 	r, err := journal.Read(dir, record.NewLayout())
 	must(t, err)
-	if n := len(r.Events()); n != 200 {
+	if n := len(r.Restrictions()); n != 200 {
 		t.Errorf("%d restrictions", n)
 	}
 	confirmed := 0
@@ -161,7 +168,7 @@ func TestFullSize(t *testing.T) {
 	j, err := journal.Open(dir, record.NewLayout(), journal.Options{})
 	must(t, err)
 	_, err = j.Begin(start.Add(time.Hour), journal.Request{Method: "GET", URL: "https://demo.search.windows.net"})
-	if journal.CodeOf(err) != "file-upload-backoff-limit" {
+	if codeOf(err) != "file-upload-backoff-limit" {
 		t.Errorf("a request beyond the limit: %v", err)
 	}
 	must(t, j.Close())
@@ -186,7 +193,7 @@ func processorTime(t *testing.T) time.Duration {
 }
 
 func BenchmarkVerifyFullSize(b *testing.B) {
-	dir := filepath.Join(durabletest.Dir(b), "journal")
+	dir := filepath.Join(journaltest.Dir(b), "journal")
 	fullSize(b, dir)
 	b.ReportAllocs()
 	for b.Loop() {

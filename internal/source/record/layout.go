@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/ecluse-gate/ecluse/internal/requestid"
@@ -43,8 +44,7 @@ func NewLayout() *journal.Layout {
 			{Name: TypeRetryAttempt, Max: plan.MaxFiles, Facts: attemptFacts[RetryAttempt](b)},
 			{Name: TypeRetryResult, Max: plan.MaxFiles, Facts: func(e journal.Entry) (journal.Facts, error) { return b.resultFacts(e, TypeRetryAttempt) }},
 		},
-		Found: b.found,
-		Check: b.check,
+		PlanDigest: b.planDigest, Restriction: checkRestriction, Check: b.check,
 	}
 }
 
@@ -69,15 +69,26 @@ type Opened struct {
 func (o *Opened) Plan() *plan.Plan { return o.Envelope.File }
 
 func fault(field, format string, args ...any) error {
-	return &journal.DecodeError{Field: field, Reason: fmt.Sprintf(format, args...)}
+	return &journal.Error{Field: field, Reason: fmt.Sprintf(format, args...)}
 }
 
-func (b *book) found(payload json.RawMessage) (journal.Founding, error) {
-	o, err := b.opened(payload)
-	if err != nil {
-		return journal.Founding{}, err
+// inside is the fault of a document below a member.
+func inside(member string, err error) error {
+	if e, ok := errors.AsType[*strictjson.Error](err); ok {
+		return fault(strings.Trim(member+"."+e.Field, "."), "%s", e.Reason)
 	}
-	return journal.Founding{PlanDigest: o.Envelope.Digest(), BackoffVersion: o.Run.BackoffVersion}, nil
+	return err
+}
+
+func (b *book) planDigest(founding journal.Entry) (string, error) {
+	o, err := b.opened(founding.Payload)
+	if err != nil {
+		return "", err
+	}
+	if v := o.Run.BackoffVersion; v != "" && v != BackoffVersion {
+		return "", fault("backoff_version", `must be "1.0" or absent`)
+	}
+	return o.Envelope.Digest(), nil
 }
 
 func (b *book) opened(payload json.RawMessage) (*Opened, error) {
@@ -102,10 +113,7 @@ func openRun(payload json.RawMessage) (*Opened, error) {
 		err = strictjson.Fill(tree, &o.Run)
 	}
 	if err != nil {
-		if e, ok := errors.AsType[*strictjson.Error](err); ok {
-			return nil, fault(e.Field, "%s", e.Reason)
-		}
-		return nil, err
+		return nil, inside("", err)
 	}
 	if o.Envelope, err = plan.FromDocument(o.Run.Document); err != nil {
 		if r, ok := errors.AsType[*plan.Refusal](err); ok {
@@ -163,17 +171,24 @@ func (b *book) sourceAckFacts(e journal.Entry) (journal.Facts, error) {
 func attemptFacts[T any](b *book) func(journal.Entry) (journal.Facts, error) {
 	return func(e journal.Entry) (journal.Facts, error) {
 		_, err := decode[T](b, e)
-		return journal.Facts{Open: true, URLDigest: b.uploadDigest()}, err
+		return journal.Facts{Open: true, URL: b.uploadURL()}, err
 	}
 }
 
-func (b *book) uploadDigest() string {
+func (b *book) uploadURL() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.open == nil {
 		return ""
 	}
-	return journal.DigestBytes([]byte(b.open.UploadURL))
+	return b.open.UploadURL
+}
+
+// legacy tells whether the run is from before restrictions were recorded (S113).
+func (b *book) legacy() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.open != nil && b.open.Run.BackoffVersion == ""
 }
 
 func (b *book) resultFacts(e journal.Entry, attempt string) (journal.Facts, error) {
@@ -181,10 +196,19 @@ func (b *book) resultFacts(e journal.Entry, attempt string) (journal.Facts, erro
 	if err != nil {
 		return journal.Facts{}, err
 	}
-	return journal.Facts{
-		Closes: journal.Numbered(attempt, e.Number), Nonce: deref(r.Nonce), Throttled: r.Status != nil && *r.Status == 429,
-		Event: deref(r.ThrottleEvent), RequestID: deref(r.RequestID),
-	}, r.check()
+	f := journal.Facts{
+		Closes: journal.Numbered(attempt, e.Number), Nonce: deref(r.Nonce), Restriction: deref(r.ThrottleEvent),
+		RestrictionField: "throttle_event", RequestID: deref(r.RequestID),
+	}
+	switch throttled := r.Status != nil && *r.Status == 429; {
+	case throttled && r.ThrottleEvent == nil && b.legacy():
+		f.Unresolved = ReasonLegacy
+	case throttled && r.ThrottleEvent == nil:
+		return f, fault("throttle_event", "is missing on a throttled answer")
+	case !throttled && r.ThrottleEvent != nil:
+		return f, fault("throttle_event", "belongs to a throttled answer only")
+	}
+	return f, r.check()
 }
 
 // check holds a result to its own rules (section 14).

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ecluse-gate/ecluse/internal/durable/durabletest"
 	"github.com/ecluse-gate/ecluse/internal/source/plan"
 	"github.com/ecluse-gate/ecluse/internal/source/record"
 	"github.com/ecluse-gate/ecluse/journal"
+	"github.com/ecluse-gate/ecluse/journal/journaltest"
 	"github.com/ecluse-gate/ecluse/retryafter"
 )
 
@@ -41,7 +41,7 @@ type run struct {
 }
 
 func newRun(t *testing.T) *run {
-	r := &run{t: t, dir: filepath.Join(durabletest.Dir(t), "journal"), now: start}
+	r := &run{t: t, dir: filepath.Join(journaltest.Dir(t), "journal"), now: start}
 	r.j, r.e, r.ack = founded(t, r.dir, 3)
 	t.Cleanup(func() { _ = r.j.Close() })
 	opened, err := record.Open(r.j.Record())
@@ -98,7 +98,7 @@ func TestResultRules(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRun(t)
 			_, x := r.attempt(0)
-			if err := r.result(0, x, change); journal.CodeOf(err) != "file-upload-evidence-invalid" {
+			if err := r.result(0, x, change); codeOf(err) != "file-upload-evidence-invalid" {
 				t.Errorf("%v", err)
 			}
 			if _, ok := r.j.Record().Entry("result-0000.json"); ok {
@@ -123,7 +123,7 @@ func TestBindings(t *testing.T) {
 		"result-0000.json":        record.Result{Upload: record.Unverified, Nonce: new(strings.Repeat("0", 32))},
 		"retry-result-0000.json":  record.Result{Upload: record.Unverified, Nonce: new(strings.Repeat("0", 32))},
 	} {
-		if _, err := r.j.Append(name, payload); journal.CodeOf(err) != "file-upload-evidence-invalid" {
+		if _, err := r.j.Append(name, payload); codeOf(err) != "file-upload-evidence-invalid" {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -134,7 +134,7 @@ func TestBindings(t *testing.T) {
 	} {
 		a := good
 		spoil(&a)
-		if _, err := r.j.Append("attempt-0000.json", a); journal.CodeOf(err) != "file-upload-evidence-invalid" {
+		if _, err := r.j.Append("attempt-0000.json", a); codeOf(err) != "file-upload-evidence-invalid" {
 			t.Errorf("%+v: %v", a, err)
 		}
 	}
@@ -152,15 +152,15 @@ func TestAckRules(t *testing.T) {
 		"no evidence":  {Status: 201, RequestID: "r", ETagEvidence: record.Evidence{Headers: []string{}}},
 	} {
 		e := approved(t, 1)
-		dir := filepath.Join(durabletest.Dir(t), "journal")
+		dir := filepath.Join(journaltest.Dir(t), "journal")
 		j, err := journal.Create(dir, record.NewLayout(), record.Run{Document: e.Document, BackoffVersion: "1.0"}, journal.Options{})
 		must(t, err)
 		_, err = j.Append(record.SourceAckName, record.SourceAck{OriginalPlanDigest: e.Digest(), SourceURL: e.File.Source.URL, Acknowledgement: ack})
-		if journal.CodeOf(err) != "file-upload-evidence-invalid" {
+		if codeOf(err) != "file-upload-evidence-invalid" {
 			t.Errorf("%s: %v", name, err)
 		}
 		must(t, j.Close())
-		if _, err := journal.Read(dir, record.NewLayout()); journal.CodeOf(err) != "file-upload-provenance-missing" {
+		if _, err := journal.Read(dir, record.NewLayout()); codeOf(err) != "file-upload-provenance-missing" {
 			t.Errorf("%s: the next run says %v", name, err)
 		}
 	}
@@ -170,7 +170,7 @@ func TestAckRules(t *testing.T) {
 func TestCompleteAndStates(t *testing.T) {
 	r := newRun(t)
 	_, x := r.attempt(0)
-	_, err := x.Throttled(journal.FromHeaders(retryafter.Parse([]string{"1"}, r.now), "r-9"))
+	_, err := x.Restrict(record.FromHeaders(retryafter.Parse([]string{"1"}, r.now), "r-9"))
 	must(t, err)
 	if s := record.StateOf(r.j.Record(), 0); s.Upload != record.Unverified || s.Attempts != 1 {
 		t.Errorf("before: %+v", s)
@@ -196,7 +196,7 @@ func TestCompleteAndStates(t *testing.T) {
 func TestLegacyJournal(t *testing.T) {
 	for _, throttled := range []bool{false, true} {
 		e := approved(t, 2)
-		dir := filepath.Join(durabletest.Dir(t), "journal")
+		dir := filepath.Join(journaltest.Dir(t), "journal")
 		j, err := journal.Create(dir, record.NewLayout(), record.Run{Document: e.Document}, journal.Options{})
 		must(t, err)
 		tag := `"1"`
@@ -216,7 +216,7 @@ func TestLegacyJournal(t *testing.T) {
 		must(t, j.Close())
 		r, err := journal.Read(dir, record.NewLayout())
 		must(t, err)
-		if s := r.Status(start, ""); s.State != want {
+		if s := r.Status(start, ""); s.State != want || throttled && s.Reason != record.ReasonLegacy {
 			t.Errorf("throttled %v: %+v", throttled, s)
 		}
 	}

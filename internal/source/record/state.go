@@ -75,9 +75,9 @@ func (s *State) Apply(r Result) {
 func Complete(j *journal.Journal) (int, error) {
 	done := 0
 	for _, name := range j.Record().Unfinished() {
-		e, ok := j.Record().EventOf(name)
+		e, ok := j.Record().RestrictionOf(name)
 		attempt, _ := j.Record().Entry(name)
-		if !ok || e.Origin == journal.OriginReview {
+		if !ok || e.Review != nil {
 			continue // an attempt that an operator has looked at has no result for ever
 		}
 		if _, err := j.Append(ResultName(attempt), Throttled(e)); err != nil {
@@ -97,7 +97,10 @@ func ResultName(attempt journal.Entry) string {
 }
 
 // Throttled is the result that a recorded restriction stands for.
-func Throttled(e journal.Event) Result {
-	status, digest := 429, e.Digest
-	return Result{Upload: Rejected, Status: &status, RequestID: e.RequestID, Nonce: e.Nonce, ThrottleEvent: &digest}
+func Throttled(r journal.Restriction) Result {
+	result := Result{Upload: Rejected, Status: new(429), Nonce: &r.Nonce, ThrottleEvent: &r.Digest}
+	if r.RequestID != "" {
+		result.RequestID = &r.RequestID
+	}
+	return result
 }

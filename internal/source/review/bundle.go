@@ -40,15 +40,15 @@ type bundledFile struct {
 
 // Export writes a sound journal as a bundle. It changes nothing; from then on the journal must be used in one place only.
 func Export(dir string, w io.Writer) error {
-	files, r, err := journal.Files(dir, record.NewLayout())
+	files, r, err := journal.ReadFiles(dir, record.NewLayout())
 	if err != nil {
 		return err
 	}
 	m := manifest{SchemaVersion: "1.0", Kind: bundleKind, JournalDigest: r.Digest(), Files: []bundledFile{}}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		m.Files = append(m.Files, bundledFile{name, int64(len(files[name])), journal.DigestBytes(files[name])})
+		m.Files = append(m.Files, bundledFile{name, int64(len(files[name])), strictjson.DigestBytes(files[name])})
 	}
-	head, err := journal.Canonical(m)
+	head, err := strictjson.Canonical(m)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func Import(r io.Reader, dir string) error {
 	if err != nil {
 		return err
 	}
-	got, faults, err := journal.InspectFiles(files, record.NewLayout())
+	got, faults, err := files.Inspect(record.NewLayout())
 	switch {
 	case err != nil:
 		return err
@@ -84,12 +84,12 @@ func Import(r io.Reader, dir string) error {
 	case got.Digest() != m.JournalDigest:
 		return refuse(CodeBundle, "journal_digest", "is not that of the journal in the bundle")
 	}
-	return journal.Restore(dir, record.NewLayout(), files, journal.Options{})
+	return files.Restore(dir, record.NewLayout(), journal.Options{})
 }
 
 // unpack reads a whole bundle and compares every file with the manifest.
-func unpack(r io.Reader) (*manifest, map[string][]byte, error) {
-	bad := func(what string) (*manifest, map[string][]byte, error) {
+func unpack(r io.Reader) (*manifest, journal.Files, error) {
+	bad := func(what string) (*manifest, journal.Files, error) {
 		return nil, nil, refuse(CodeBundle, "", "is no bundle of a journal: %s", what)
 	}
 	t := tar.NewReader(io.LimitReader(r, maxBundle))
@@ -101,10 +101,10 @@ func unpack(r io.Reader) (*manifest, map[string][]byte, error) {
 	if len(m.Files) > record.NewLayout().MaxFiles() {
 		return bad("it has too many files")
 	}
-	files := map[string][]byte{}
+	files := journal.Files{}
 	for _, f := range m.Files {
 		name, data, err := member(t)
-		if err != nil || name != f.Name || int64(len(data)) != f.Bytes || journal.DigestBytes(data) != f.SHA256 || files[name] != nil {
+		if err != nil || name != f.Name || int64(len(data)) != f.Bytes || strictjson.DigestBytes(data) != f.SHA256 || files[name] != nil {
 			return bad(fmt.Sprintf("the file %.80q is not the one of its manifest", f.Name))
 		}
 		files[name] = data
@@ -121,7 +121,7 @@ func member(t *tar.Reader) (string, []byte, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	if h.Typeflag != tar.TypeReg || h.Size > journal.MaxBytes {
+	if h.Typeflag != tar.TypeReg || h.Size > strictjson.MaxBytes {
 		return "", nil, errors.New("no regular file of the size of a record")
 	}
 	var b bytes.Buffer

@@ -71,7 +71,7 @@ func Resolve(dir string, envelope []byte, now time.Time) (journal.Status, error)
 	if _, err := j.Resolve(now, time.Unix(p.ReviewedAtUTC, 0), time.Unix(p.NotBeforeUTC, 0), journal.Doubt{
 		Reason: p.Request.Reason, Method: p.Request.Method, URLDigest: p.Request.URLDigest, Nonce: p.Request.Nonce,
 		Attempt: p.Request.Attempt, AttemptDigest: p.Request.AttemptDigest,
-	}, journal.Review{Outcome: p.Outcome, Approval: e.Fingerprint()}); err != nil {
+	}, journal.Review{Outcome: p.Outcome, Approval: e.Fingerprint(), Metadata: record.ReviewMetadata()}); err != nil {
 		return journal.Status{}, err
 	}
 	return j.Record().Status(now, ""), nil

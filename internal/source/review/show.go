@@ -94,7 +94,7 @@ func faultOf(f *journal.Error) Fault {
 	if reason == "" && f.Err != nil {
 		reason = f.Err.Error()
 	}
-	return Fault{Code: f.Code, Entry: f.Entry, Field: f.Field, Reason: reason}
+	return Fault{Code: f.FullCode(), Entry: f.Entry, Field: f.Field, Reason: reason}
 }
 
 // describe tells what can be told of the run and its files, also when the journal is not sound.
@@ -121,7 +121,7 @@ func (p *Report) describe(r *journal.Record) {
 func throttledState(r *journal.Record, number int, s record.State) record.State {
 	for _, kind := range []string{record.TypeAttempt, record.TypeRetryAttempt} {
 		name := journal.Numbered(kind, number)
-		if e, ok := r.EventOf(name); ok && e.Origin != journal.OriginReview && slices.Contains(r.Unfinished(), name) {
+		if e, ok := r.RestrictionOf(name); ok && e.Review == nil && slices.Contains(r.Unfinished(), name) {
 			s.Apply(record.Throttled(e))
 		}
 	}
@@ -130,12 +130,9 @@ func throttledState(r *journal.Record, number int, s record.State) record.State 
 
 func (p *Report) restrict(r *journal.Record, now time.Time) {
 	p.Backoff = r.Status(now, "")
-	for _, e := range r.Events() {
+	for _, e := range r.Restrictions() {
 		one := Restriction{
-			Entry: e.Name, Method: e.Method, Kind: e.Metadata.Kind, Origin: e.Origin, ReceivedAtUTC: e.Timing.ReceivedAtUTC, NotBeforeUTC: e.Timing.NotBeforeUTC,
-		}
-		if e.Attempt != nil {
-			one.Attempt = *e.Attempt
+			Entry: e.Name, Method: e.Method, Attempt: e.Attempt, Kind: record.RetryAfterOf(e).Kind, Origin: e.Origin, ReceivedAtUTC: e.Timing.ReceivedAtUTC, NotBeforeUTC: e.Timing.NotBeforeUTC,
 		}
 		if end := e.Timing.NotBeforeUTC; end != nil {
 			one.SecondsRemaining = max(0, *end-now.Unix())
@@ -156,7 +153,7 @@ func (p *Report) advise(r *journal.Record) {
 		}
 	}
 	switch {
-	case slices.ContainsFunc(p.Faults, func(f Fault) bool { return strings.HasSuffix(f.Code, journal.CodeMissing) }):
+	case slices.ContainsFunc(p.Faults, func(f Fault) bool { return strings.HasSuffix(f.Code, string(journal.CodeMissing)) }):
 		p.Blocks = append(p.Blocks, "the creation of the source is not acknowledged in this journal")
 		p.Next = "nothing: this journal cannot be continued. Look at the source on the service, and start again with an empty journal folder"
 	case !p.Sound:
