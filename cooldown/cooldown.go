@@ -24,6 +24,11 @@
 // Times should carry a monotonic reading, as those of time.Now do: deadlines are then immune to steps of the wall clock.
 //
 // Package cooldownhttp wraps all this in an http.RoundTripper.
+//
+// # Stability
+//
+// The names here stay as they are within a major version. The numbers of the rules may be tuned in a minor one, and new
+// options may be added; a wait is never made shorter than the server asked for, up to MaxDelay.
 package cooldown
 
 import (

@@ -27,9 +27,9 @@ const (
 	CodeLimit      Code = "backoff-limit"       // the journal holds all the restrictions that it may hold
 	CodeExists     Code = "journal-exists"      // a new journal needs an empty folder
 
-	CodeFolder  Code = Code(durable.CodeDirectory) // the folder or an ancestor is not private enough
-	CodeReceipt Code = Code(durable.CodeReceipt)   // a file could not be written or removed so that it lasts
-	CodeLocked  Code = Code(durable.CodeLocked)    // another process uses the folder
+	CodeFolder  Code = "private-directory-invalid" // the folder or an ancestor is not private enough
+	CodeReceipt Code = "receipt-failed"            // a file could not be written or removed so that it lasts
+	CodeLocked  Code = "journal-locked"            // another process uses the folder
 )
 
 // Error is every error of this package but those of a layout that cannot be used.

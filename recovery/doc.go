@@ -13,8 +13,14 @@
 // this package ever repeats a write.
 //
 // Seconds count from the answer, dates against the wall clock at the moment of the decision; a missing or malformed field stands for one
-// second and leaves a warning (RFC 9110 section 10.2.3, RFC 6585 section 4; spec S16, S21 to S38). All arithmetic is on whole nanoseconds.
+// second and leaves a warning (RFC 9110 section 10.2.3, RFC 6585 section 4). All arithmetic is on whole nanoseconds.
 //
 // The clocks, the sleeper and the observer of waits can be replaced in code ([Clock], [Options]) and nowhere else. A Sequence is for one
 // goroutine at a time.
+//
+// # Stability
+//
+// The names and codes here, and what they mean, stay as they are within a major version; so do the limits, which are
+// part of the promise to the server. New options and codes may be added; programs should not rely on the text of an
+// error or a warning.
 package recovery

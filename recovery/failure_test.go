@@ -23,7 +23,8 @@ func TestOrderOfChecks(t *testing.T) {
 	}
 	check := func(seq *Sequence, want Code) {
 		t.Helper()
-		if err := seq.Wait(t.Context(), out); codeOf(err) != want {
+		err := seq.Wait(t.Context(), out)
+		if codeOf(err) != want || want != "" && !errors.Is(err, want) || errors.Is(err, CodeWait) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/ecluse-gate/ecluse/retryafter"
 )
 
-// DefaultBodyLimit is the largest body in bytes that [Get] reads unless told otherwise (S31).
+// DefaultBodyLimit is the largest body in bytes that [Get] reads unless told otherwise.
 const DefaultBodyLimit = 1 << 20
 
 // ErrTooLarge is wrapped by the error about a body over the limit.

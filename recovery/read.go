@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// MaxAttempts is how many requests one read makes at most (S29).
+// MaxAttempts is how many requests one read makes at most.
 const MaxAttempts = 2
 
-// DefaultTimeout is the longest that one attempt may take unless the caller asks for another time (S31). The budget usually ends earlier.
+// DefaultTimeout is the longest that one attempt may take unless the caller asks for another time. The budget usually ends earlier.
 const DefaultTimeout = 180 * time.Second
 
 // ReadOptions are the options of one read.
@@ -34,7 +34,7 @@ type Attempt struct {
 // Outcome counts; a 429 without an error is a 429.
 //
 // Errors: that of do, when the first answer was no 429 (nothing is waited for); a [*Failure] with the first failure in front after a 429
-// that did not recover; a [*Stop] when nothing was sent, or when a success came at or after the deadline (S33).
+// that did not recover; a [*Stop] when nothing was sent, or when a success came at or after the deadline.
 func Read[T any](ctx context.Context, s *Sequence, opt ReadOptions, do func(context.Context, Attempt) (T, Outcome, error)) (T, error) {
 	var zero T
 	value, out, err := attempt(ctx, s, opt, 1, do)

@@ -14,13 +14,13 @@ import (
 
 // The fixed numbers of the requirements.
 const (
-	// MaxDelay is the longest wait; exactly as much is allowed (S25).
+	// MaxDelay is the longest wait; exactly as much is allowed.
 	MaxDelay = 30 * time.Second
-	// MaxBudget is the longest life of a sequence (S22).
+	// MaxBudget is the longest life of a sequence.
 	MaxBudget = 60 * time.Second
-	// FallbackDelay stands in for a missing or malformed Retry-After (S16).
+	// FallbackDelay stands in for a missing or malformed Retry-After.
 	FallbackDelay = time.Second
-	// MaxIDs is how many request identifiers a sequence keeps (S36).
+	// MaxIDs is how many request identifiers a sequence keeps.
 	MaxIDs = 202
 )
 
@@ -68,7 +68,7 @@ func New(opt Options) *Sequence {
 // Remaining is what is left of the budget, never negative.
 func (s *Sequence) Remaining() time.Duration { return max(0, s.deadline-s.clock.Elapsed()) }
 
-// Limit moves the deadline forward to at most d from now. It never moves it back (S22).
+// Limit moves the deadline forward to at most d from now. It never moves it back.
 func (s *Sequence) Limit(d time.Duration) {
 	if now := s.clock.Elapsed(); d < s.deadline-now {
 		s.deadline = now + d
@@ -88,7 +88,7 @@ func (s *Sequence) Used() bool { return s.used }
 // Stopped gives the Stop that ended the sequence, or nil.
 func (s *Sequence) Stopped() *Stop { return s.stop }
 
-// Outcome is what one request came to, whether the transport calls it an error or not (S32).
+// Outcome is what one request came to, whether the transport calls it an error or not.
 type Outcome struct {
 	// Status is the HTTP status, or 0 when there was no answer.
 	Status int
@@ -102,10 +102,10 @@ type Outcome struct {
 	PersistErr error
 }
 
-// Wait decides whether an outcome may be waited for and waits (S23 to S28). Nil means: the wait is over, go on with one more request. A
+// Wait decides whether an outcome may be waited for and waits. Nil means: the wait is over, go on with one more request. A
 // [*Stop] means: no more requests. Any status but 429 gives [ErrNotThrottled]: there is nothing to wait for and the delay is not used up.
 //
-// After a write that was answered 429 call it before the first read (S34). [Read] calls it by itself.
+// After a write that was answered 429 call it before the first read. [Read] calls it by itself.
 func (s *Sequence) Wait(ctx context.Context, o Outcome) error {
 	if s.stop != nil {
 		return s.stop
@@ -185,7 +185,7 @@ func (s *Sequence) Note(id string) {
 	}
 }
 
-// NoteFailure is [Sequence.Note] for an error that may have been noted already: the last identifier is not kept twice (S36).
+// NoteFailure is [Sequence.Note] for an error that may have been noted already: the last identifier is not kept twice.
 func (s *Sequence) NoteFailure(id string) {
 	if id = requestid.Sanitize(id); len(s.ids) == 0 || s.ids[len(s.ids)-1] != id {
 		s.Note(id)

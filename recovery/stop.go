@@ -5,10 +5,13 @@ import (
 	"time"
 )
 
-// Code names why a sequence stopped. It is stable and safe to print.
+// Code names why a sequence stopped. It is stable, safe to print, and a target of errors.Is.
 type Code string
 
-// The codes, in the order in which they are checked (S24 to S27).
+// Error is the code itself.
+func (c Code) Error() string { return string(c) }
+
+// The codes, in the order in which they are checked.
 const (
 	// CodePersistence: a local record could not be written; nothing may be sent whose outcome could not be recorded.
 	CodePersistence Code = "read-recovery-persistence-failed"
@@ -56,8 +59,14 @@ func (s *Stop) Error() string {
 // Unwrap gives the cause.
 func (s *Stop) Unwrap() error { return s.Err }
 
+// Is reports whether target is the stop's [Code].
+func (s *Stop) Is(target error) bool {
+	c, ok := target.(Code)
+	return ok && c == s.Code
+}
+
 // Failure is the error of a read that was answered 429 and could not be recovered. The first failure is what happened; the rest says why
-// nothing came of the second attempt (S29, S30). errors.As finds what is in First before it looks at the cause.
+// nothing came of the second attempt. errors.As finds what is in First before it looks at the cause.
 type Failure struct {
 	// First is the error of the 429.
 	First error

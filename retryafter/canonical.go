@@ -2,7 +2,7 @@ package retryafter
 
 import "time"
 
-// Canonical is the closed pair (kind, value) that records and bounded recoveries work with (spec S1 to S17). Kind is one of "missing",
+// Canonical is the closed pair (kind, value) that records and bounded recoveries work with. Kind is one of "missing",
 // "invalid", "seconds", "date", "date-rfc850" and "overlong". Value is the number of seconds (0 to 30) of "seconds", the Unix time of
 // the two date kinds, and 0 of all others.
 //
@@ -39,7 +39,7 @@ func (r Report) Canonical() Canonical {
 	return Canonical{Kind: r.Kind.String()}
 }
 
-// Timing is the portable timing beside a canonical pair (spec S18 and S19): whole Unix seconds in UTC, the receipt rounded down and the
+// Timing is the portable timing beside a canonical pair: whole Unix seconds in UTC, the receipt rounded down and the
 // not-before rounded up, so that rounding never shortens a wait.
 type Timing struct {
 	// ReceivedUnix is the receipt time; 0 when ReceivedKnown is false.

@@ -5,6 +5,12 @@
 // decided by the callers. [FormatSeconds] and [FormatDate] print what Parse reads.
 //
 // Everything here is a pure function of its arguments and safe for concurrent use.
+//
+// # Stability
+//
+// The names here stay as they are within a major version, and so does the report of every field that RFC 9110 allows.
+// New notes and forms may be added; a field that is reported as invalid may be reported as more than that only if an RFC
+// comes to allow it.
 package retryafter
 
 import (

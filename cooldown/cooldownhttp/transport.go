@@ -18,6 +18,11 @@
 // [httptrace] and stops a request that may no longer be sent, over HTTP/1 and HTTP/2. A Base that sends a second request
 // by itself after it has been answered is found out, and gets [ErrHiddenAnswer] instead of a connection. Of a Base that
 // is not built on net/http nothing of this can be seen: it must write each request at once, and once.
+//
+// # Stability
+//
+// The names here stay as they are within a major version. New fields may be added to a [Transport]; their zero value
+// leaves things as they were.
 package cooldownhttp
 
 import (
