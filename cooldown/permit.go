@@ -60,15 +60,21 @@ func (p Permit) Release(now time.Time) {
 
 // Recheck judges the permit again at the moment of the act: just before the request is written, which may be long after
 // Ask (a connection had to be made, or waited for). While the permit still holds it is returned as it is, at the price
-// of one atomic load. Otherwise it is given back, and the answer is what Ask says now: a refusal, or another permit,
+// of one atomic load and a look into the Memory. Otherwise it is given back, and the answer is what Ask says now: a refusal, or another permit,
 // which may be the probe's. A probe permit no longer holds when its lease has gone to another, or when an answer to an
 // older request has moved the deadline away.
 func (p Permit) Recheck(now time.Time) (Permit, *Refusal) {
-	if p.table == nil || p.holds() {
+	if p.table == nil {
+		return p, nil
+	}
+	if p.table.memory != nil {
+		p.table.memory.Recall(now, p.table, true)
+	}
+	if p.holds() {
 		return p, nil
 	}
 	p.Release(now)
-	return p.table.Ask(now, p.authority)
+	return p.table.ask(now, p.authority)
 }
 
 // holds reports whether nothing has happened since the permit was given that withdraws it.

@@ -13,12 +13,13 @@ func (t *Table) meet(now time.Time, a Authority) *state {
 	if t.store != nil {
 		known, _ = t.store.Load(a) // an error is nothing known
 	}
-	s, transition := t.admit(now, a, known)
-	t.tell(transition)
+	s, transition := t.admit(now, a, func(s state) (state, Transition) { return s.merged(now, known) })
+	t.tell(now, transition)
 	return s
 }
 
-func (t *Table) admit(now time.Time, a Authority, known Shared) (*state, Transition) {
+// admit is change for an authority that may be unknown, and for which there may be no room; then it returns nil.
+func (t *Table) admit(now time.Time, a Authority, f func(state) (state, Transition)) (*state, Transition) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	all := t.view.Load()
@@ -33,7 +34,7 @@ func (t *Table) admit(now time.Time, a Authority, known Shared) (*state, Transit
 			all = all.without(victim)
 		}
 	}
-	next, transition := s.merged(now, known)
+	next, transition := f(*s)
 	t.view.Store(all.with(a, &next))
 	s.withdraw(&next)
 	if transition.Kind != TransitionNone {

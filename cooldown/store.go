@@ -86,9 +86,18 @@ func (s state) merged(now time.Time, sh Shared) (state, Transition) {
 	case !s.cooling && sh.Generation == s.generation: // from before the recovery that this process has seen
 		return s, Transition{}
 	}
+	s, t := s.informed(now, sh.Remaining, sh.Ceiling)
 	s.generation = sh.Generation
+	if sh.Probing > 0 && s.lease == 0 {
+		s.elsewhere, s.leaseUntil = true, now.Add(min(sh.Probing, recheck))
+	}
+	return s, t
+}
+
+// informed takes in a cooldown that was met elsewhere: the later deadline and the higher ceiling apply.
+func (s state) informed(now time.Time, remaining, ceiling time.Duration) (state, Transition) {
 	t := Transition{Shared: true}
-	deadline := now.Add(min(max(0, sh.Remaining), MaxDelay))
+	deadline := now.Add(min(max(0, remaining), MaxDelay))
 	switch {
 	case !s.cooling:
 		t.Kind = TransitionEntered
@@ -97,10 +106,7 @@ func (s state) merged(now time.Time, sh Shared) (state, Transition) {
 		t.Kind = TransitionExtended
 		s.deadline, s.valid = deadline, nil
 	}
-	s.ceiling = min(max(s.ceiling, sh.Ceiling), MaxDelay)
-	if sh.Probing > 0 && s.lease == 0 {
-		s.elsewhere, s.leaseUntil = true, now.Add(min(sh.Probing, recheck))
-	}
+	s.ceiling = min(max(s.ceiling, ceiling), MaxDelay)
 	if t.Kind == TransitionNone {
 		return s, Transition{}
 	}
@@ -125,7 +131,7 @@ func (s state) mergedOpen(sh Shared) (state, Transition) {
 // about are left alone: their first Ask loads what is known.
 func (t *Table) Observe(now time.Time, a Authority, news Shared) {
 	if t.view.Load().get(a) != nil {
-		t.tell(t.merge(now, a, news))
+		t.tell(now, t.merge(now, a, news))
 	}
 }
 
@@ -133,7 +139,8 @@ func (t *Table) merge(now time.Time, a Authority, news Shared) Transition {
 	return t.change(a, func(s state) (state, Transition) { return s.merged(now, news) })
 }
 
-func (t *Table) tell(transition Transition) {
+func (t *Table) tell(now time.Time, transition Transition) {
+	t.remember(now, transition)
 	if transition.Kind != TransitionNone {
 		t.onShared(transition)
 	}
@@ -149,7 +156,7 @@ func (t *Table) confirm(now time.Time, a Authority, lease, seen uint64) (Permit,
 		return t.permit(a, lease), nil
 	}
 	var after state
-	t.tell(t.change(a, func(s state) (state, Transition) {
+	t.tell(now, t.change(a, func(s state) (state, Transition) {
 		if !granted && s.lease == lease {
 			s = s.settled()
 		}
@@ -176,6 +183,6 @@ func (t *Table) settle(now time.Time, p Permit, recovered bool) {
 		return
 	}
 	if known, err := t.store.Settle(p.authority, t.token(p.lease), recovered); err == nil {
-		t.tell(t.merge(now, p.authority, known))
+		t.tell(now, t.merge(now, p.authority, known))
 	}
 }

@@ -21,6 +21,8 @@ type Options struct {
 	ProbeLease time.Duration
 	// Store shares the state with other processes. Nil keeps it in this one.
 	Store Store
+	// Memory keeps cooldowns beyond this process. Nil forgets them with it.
+	Memory Memory
 	// OnShared is told of every transition that came from the Store rather than from an answer to a permit of this table. Nil tells nobody.
 	// It is called without a lock held, possibly by several goroutines at once.
 	OnShared func(Transition)
@@ -47,6 +49,7 @@ type Table struct {
 	limit      int
 	probeLease time.Duration
 	store      Store
+	memory     Memory
 	owner      string // makes this table's leases differ from those of all others
 	onShared   func(Transition)
 	strict     func(Misuse)
@@ -58,7 +61,9 @@ type counts struct{ refused atomic.Uint64 }
 
 // New makes an empty table.
 func New(o Options) *Table {
-	t := &Table{limit: o.MaxAuthorities, probeLease: o.ProbeLease, store: o.Store, onShared: o.OnShared, strict: o.Strict, owner: rand.Text()}
+	t := &Table{
+		limit: o.MaxAuthorities, probeLease: o.ProbeLease, store: o.Store, memory: o.Memory, onShared: o.OnShared, strict: o.Strict, owner: rand.Text(),
+	}
 	if t.limit <= 0 {
 		t.limit = DefaultMaxAuthorities
 	}
@@ -93,6 +98,13 @@ func systemRand(n int64) int64 {
 // Ask is whether a request may be sent to the authority now. It returns a permit, which must be settled, or a refusal, which says how
 // long to wait. Ask never waits; with a Store it takes a round trip of the store's when a probe is due or the authority is new.
 func (t *Table) Ask(now time.Time, a Authority) (Permit, *Refusal) {
+	if t.memory != nil {
+		t.memory.Recall(now, t, false)
+	}
+	return t.ask(now, a)
+}
+
+func (t *Table) ask(now time.Time, a Authority) (Permit, *Refusal) {
 	s := t.view.Load().get(a)
 	if s != nil && !s.cooling && t.strict == nil {
 		return Permit{table: t, authority: a}, nil
@@ -175,6 +187,7 @@ func (t *Table) change(a Authority, f func(state) (state, Transition)) Transitio
 // throttle takes in a throttling answer, and tells the other processes.
 func (t *Table) throttle(now time.Time, p Permit, a answer) Transition {
 	transition := t.change(p.authority, func(s state) (state, Transition) { return s.throttled(now, a, t.draw) })
+	t.remember(now, transition)
 	if t.store == nil || transition.Kind == TransitionNone {
 		return transition
 	}
@@ -187,6 +200,7 @@ func (t *Table) throttle(now time.Time, p Permit, a answer) Transition {
 		return transition
 	}
 	if more := t.merge(now, p.authority, known); more.Kind == TransitionExtended {
+		t.remember(now, more)
 		transition.Delay, transition.Ceiling = more.Delay, more.Ceiling
 	}
 	return transition
@@ -201,6 +215,7 @@ func (t *Table) recover(now time.Time, p Permit, status int) Transition {
 		return s.recovered(), Transition{Kind: TransitionRecovered, Status: status, Ceiling: Fallback, Probe: true}
 	})
 	if transition.Kind == TransitionRecovered {
+		t.remember(now, transition)
 		t.settle(now, p, true)
 	}
 	return transition

@@ -9,12 +9,14 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/ecluse-gate/ecluse/cooldown"
 	"github.com/ecluse-gate/ecluse/internal/cache"
 	"github.com/ecluse-gate/ecluse/internal/config"
+	"github.com/ecluse-gate/ecluse/internal/cooldownfile"
 	"github.com/ecluse-gate/ecluse/internal/gate"
 	"github.com/ecluse-gate/ecluse/internal/obs"
 	"github.com/ecluse-gate/ecluse/internal/policy"
@@ -39,7 +41,8 @@ func Build(o BuildOptions) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &builder{BuildOptions: o, rules: rules, metrics: obs.NewMetrics(), table: cooldown.New(cooldown.Options{})}
+	b := &builder{BuildOptions: o, rules: rules, metrics: obs.NewMetrics()}
+	b.openTable(time.Now())
 	b.memory = gate.NewDocuments(int64(o.Config.Cache.MaxBytes))
 	b.client = upstream.New(upstream.Options{
 		Table: b.table, Metrics: b.metrics, Logger: o.Logger, Tracer: o.Tracer, UserAgent: "ecluse/" + o.Version,
@@ -52,6 +55,17 @@ func Build(o BuildOptions) (*Server, error) {
 	}
 	s.rules.use(nil)
 	return s, nil
+}
+
+// openTable makes the table, and hands it what is kept of cooldowns in the data folder, so that the status shows it from the start.
+func (b *builder) openTable(now time.Time) {
+	if b.Config.DataDir == "" {
+		b.table = cooldown.New(cooldown.Options{})
+		return
+	}
+	b.kept = cooldownfile.New(b.Config.DataDir, b.Logger)
+	b.table = cooldown.New(cooldown.Options{Memory: b.kept})
+	b.kept.Recall(now, b.table, true)
 }
 
 // server makes the mounts and what stands in front of them.
@@ -98,6 +112,7 @@ type builder struct {
 	rules   *policy.Set
 	metrics *obs.Metrics
 	table   *cooldown.Table
+	kept    *cooldownfile.File // nil: cooldowns end with the process
 	client  *upstream.Client
 	store   *cache.Files // nil: files are not kept
 	memory  *gate.Documents
@@ -137,6 +152,9 @@ func (b *builder) close() {
 	}
 	if b.store != nil {
 		_ = b.store.Close() // nothing is written any more
+	}
+	if b.kept != nil {
+		b.kept.Close()
 	}
 }
 
