@@ -1,8 +1,11 @@
 package server
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -42,8 +45,96 @@ func TestRestartKeepsDocumentsAndFiles(t *testing.T) {
 		w.want(w.get("/npm/a"), 200, -1)
 		w.want(w.get(fileA), 200, -1)
 		w.sent(4)
-		w.restart(yaml) // the cooldown is forgotten (R32), the documents are not
+		w.restart(yaml) // the cooldown is kept (R100), and so are the documents
 		w.want(w.get("/npm/a"), 200, -1)
+		w.sent(4)
+	})
+}
+
+// R100, R36: the gate that meets a 429 is dropped; the next one over the same folder sends nothing until the deadline, answers with what
+// remains of it, shows it from its start, and then sends one probe, whose success is kept as well.
+func TestRestartKeepsCooldowns(t *testing.T) {
+	inWorld(t, "", func(w *world) {
+		w.public.Publish("a", "1.0.0", longAgo, nil)
+		w.throttled("Retry-After", "60")
+		time.Sleep(10 * time.Second)
+		w.restart("")
+		if a := w.authorities(); len(a) != 1 || a[0].Host != publicHost || a[0].State != "cooling" || a[0].Remaining != 50 {
+			t.Errorf("at the start: %+v", a)
+		}
+		if lines := w.lines("cooldown taken over from the data folder"); len(lines) != 1 || lines[0]["upstream_host"] != publicHost ||
+			lines[0]["upstream_port"] != 80.0 || lines[0]["delay_seconds"] != 50.0 {
+			t.Errorf("log: %v", lines)
+		}
+		w.want(w.get("/npm/a"), 503, 50)
+		w.want(w.get("/npm/a/-/a-1.0.0.tgz"), 503, 50)
+		time.Sleep(50*time.Second - 1)
+		w.restart("")
+		w.want(w.get("/npm/a"), 503, 1)
+		w.sent(1)
+		time.Sleep(1)
+		if got := w.state(); got != "due" {
+			t.Errorf("state = %s", got)
+		}
+		w.public.Answer(func(http.ResponseWriter, *http.Request) bool { time.Sleep(5 * time.Second); return false })
+		var clients sync.WaitGroup
+		clients.Go(func() { w.want(w.get("/npm/a"), 200, -1) })
+		synctest.Wait()
+		for range 20 {
+			clients.Go(func() { w.want(w.get("/npm/other"), 503, 1) })
+		}
+		clients.Wait()
+		w.sent(2)
+		w.public.Answer(nil)
+		w.restart("")
+		if a := w.authorities(); len(a) != 0 {
+			t.Errorf("after the recovery: %+v", a)
+		}
+		w.want(w.get("/npm/other"), 404, -1)
+		w.sent(3)
+	})
+}
+
+// R100: a mirror worker of its own process, beside the gate in the same folder, learns of its cooldowns before it sends, and it of the
+// worker's.
+func TestCooldownsOfTheWorkerBeside(t *testing.T) {
+	inWorld(t, "", func(w *world) {
+		w.public.Publish("a", "1.0.0", longAgo, nil)
+		w.public.Publish("b", "1.0.0", longAgo, nil)
+		gate := w.server
+		w.start("") // in its place, as far as clients go
+		w.want(w.get("/npm/a"), 200, -1)
+		defer gate.Close()
+		ask := func(s *Server) answer {
+			rec := httptest.NewRecorder()
+			s.Handler().ServeHTTP(rec, httptest.NewRequestWithContext(w.t.Context(), http.MethodGet, "/npm/b", nil))
+			return answer{status: rec.Code, header: rec.Header(), body: rec.Body.String()}
+		}
+		w.throttled("Retry-After", "30")
+		w.want(ask(gate), 503, 30)
+		w.sent(2)
+		time.Sleep(30 * time.Second)
+		w.public.Always(http.StatusTooManyRequests, "Retry-After", "40")
+		ask(gate) // its probe
+		w.public.Answer(nil)
+		w.want(w.get("/npm/b"), 503, 40)
+		w.sent(3)
+	})
+}
+
+// R32: without a data folder nothing is kept.
+func TestNothingIsKeptWithoutAFolder(t *testing.T) {
+	inWorld(t, "", func(w *world) {
+		w.public.Publish("a", "1.0.0", longAgo, nil)
+		if err := os.Remove(w.dataDir); err != nil {
+			t.Fatal(err)
+		}
+		w.throttled("Retry-After", "60")
+		w.restart("")
+		w.want(w.get("/npm/a"), 200, -1)
+		if _, err := os.Stat(w.dataDir); !os.IsNotExist(err) {
+			t.Errorf("a folder was made: %v", err)
+		}
 	})
 }
 
