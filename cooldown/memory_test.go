@@ -180,3 +180,12 @@ func TestRestoreIntoAFullTable(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
+
+// R85 R100: what a store tells is remembered as well, since the store may be gone after a restart.
+func TestNewsOfTheStoreAreRemembered(t *testing.T) {
+	n, now := &notes{}, memoryStart
+	table := cooldown.New(cooldown.Options{Memory: n, Store: newMemoryStore()})
+	table.Ask(now, kept)
+	table.Observe(now, kept, cooldown.Shared{Generation: 7, Cooling: true, Remaining: 30 * time.Second, Ceiling: 120 * time.Second})
+	n.want(t, "recall false", "remember kept cooling 30s 2m0s")
+}

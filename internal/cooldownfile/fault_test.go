@@ -107,3 +107,48 @@ func TestFailedWriteIsMadeUpFor(t *testing.T) {
 	q.waits(start, npm, time.Minute)
 	q.waits(start, files, time.Minute)
 }
+
+// R100: a recovery that could not be written is one all the same, whatever else changes in the file.
+func TestFailedRemoval(t *testing.T) {
+	dir, full := t.TempDir(), false
+	p := beginWith(t, dir, durable.Options{Around: func(s durable.Step, _ string, call func() error) error {
+		if full && s == durable.StepWrite {
+			return errDisk
+		}
+		return call()
+	}})
+	p.meet(start, npm, 429, "10")
+	full = true
+	now := start.Add(10 * time.Second)
+	p.meet(now, npm, 200)
+	q := begin(t, dir)
+	q.meet(now, files, 429, "60")
+	p.waits(now, files, time.Minute)
+	if permit := p.allowed(now, npm); permit.Probe() {
+		t.Error("it was taken back")
+	}
+	full = false
+	p.meet(now, other, 429, "60")
+	if got := content(t, dir); strings.Contains(got, npm.String()) {
+		t.Errorf("it was not made up for: %s", got)
+	}
+}
+
+// R100: after the wall clock was set back, a process counts by its own clock when a delay is over, although the file could not say so.
+func TestClockSetBackOnAFullDisk(t *testing.T) {
+	dir, full := t.TempDir(), true
+	begin(t, dir).meet(start, npm, 429, "300")
+	p := beginWith(t, dir, durable.Options{Around: func(s durable.Step, _ string, call func() error) error {
+		if full && s == durable.StepWrite {
+			return errDisk
+		}
+		return call()
+	}})
+	set := start.Add(-time.Hour)
+	p.waits(set, npm, 300*time.Second)
+	full = false
+	p.meet(set.Add(300*time.Second), npm, 200)
+	if got := content(t, dir); strings.Contains(got, npm.String()) {
+		t.Errorf("after the recovery: %s", got)
+	}
+}

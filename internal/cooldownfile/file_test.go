@@ -187,6 +187,8 @@ func TestTwoProcesses(t *testing.T) {
 	}
 	finish(start.Add(time.Second), late, 429, "120")
 	gate.waits(start.Add(time.Second), npm, 120*time.Second)
+	gate.meet(start.Add(time.Second), other, 429, "60")
+	worker.waits(start.Add(990*time.Millisecond), other, 60*time.Second+10*time.Millisecond) // judged with a moment's older clock
 	// Ask alone may look a little later.
 	worker.meet(start.Add(time.Second), files, 429, "20")
 	if _, refusal := gate.table.Ask(start.Add(time.Second+interval), files); refusal == nil || refusal.Wait != 20*time.Second-interval {
@@ -222,6 +224,22 @@ func TestLaterDeadlineOfAnotherStays(t *testing.T) {
 	now = now.Add(interval) // Ask alone may look a little later
 	gate.waits(now, npm, 300*time.Second-interval)
 	worker.waits(now, npm, 300*time.Second-interval)
+}
+
+// R100, R19: a higher ceiling of another process stays, although this one's deadline is later.
+func TestHigherCeilingOfAnotherStays(t *testing.T) {
+	dir := t.TempDir()
+	gate, worker := begin(t, dir), begin(t, dir)
+	unaware := gate.allowed(start, npm)
+	worker.meet(start, npm, 429)
+	worker.meet(start.Add(time.Minute), npm, 429)
+	now := start.Add(61 * time.Second)
+	finish(now, unaware, 429, "300")
+	next := begin(t, dir)
+	next.waits(now, npm, 300*time.Second)
+	if s := next.table.Look(now, npm); s.Ceiling != 120*time.Second {
+		t.Errorf("%+v", s)
+	}
 }
 
 // R74 R100: a process's own recovery ends its own record, also one that an older answer made longer during the probe.
@@ -309,6 +327,35 @@ func TestCrowd(t *testing.T) {
 	if n := writes.Load(); n > 2 {
 		t.Errorf("%d writes for 200 changes", n)
 	}
+}
+
+// R100: what is written together is written as of the latest change, so that no deadline is cut.
+func TestCrowdIsWrittenAsOfTheLatest(t *testing.T) {
+	dir, busy := t.TempDir(), make(chan struct{})
+	var once sync.Once
+	p := beginWith(t, dir, durable.Options{Around: func(s durable.Step, _ string, call func() error) error {
+		once.Do(func() { <-busy })
+		return call()
+	}})
+	var done sync.WaitGroup
+	first, later := p.file.next, start.Add(5*time.Second)
+	for i, c := range []struct {
+		now time.Time
+		a   cooldown.Authority
+	}{{start, other}, {start, files}, {later, npm}} {
+		permit := p.allowed(start, c.a)
+		done.Go(func() { finish(c.now, permit, 429, "600") })
+		for joined := -1; joined < i; time.Sleep(time.Millisecond) {
+			p.file.joining.Lock()
+			if joined = -1; p.file.next != first {
+				joined = len(p.file.next.dirty)
+			}
+			p.file.joining.Unlock()
+		}
+	}
+	close(busy)
+	done.Wait()
+	begin(t, dir).waits(later, npm, 600*time.Second)
 }
 
 // R100: a process that was stopped while it has the folder's lock holds up nobody for long, and nothing fails for it.

@@ -31,14 +31,14 @@ type record struct {
 // ahead reports that the wall clock was set back since.
 func (r record) ahead(now time.Time) bool { return r.met > now.Add(skew).UnixNano() }
 
-// remaining is the time to the deadline. A wall clock that was set back does not shorten it: the whole delay counts from now. It never
-// exceeds cooldown.MaxDelay.
+// remaining is the time to the deadline. A wall clock that was set back does not shorten it: the whole delay counts from now. Table.Restore
+// sees to it that it does not exceed cooldown.MaxDelay.
 func (r record) remaining(now time.Time) time.Duration {
 	if r.ahead(now) {
-		return min(r.delay, cooldown.MaxDelay)
+		return r.delay
 	}
 	passed := time.Duration(now.UnixNano() - r.met)
-	return min(max(0, r.delay-passed), cooldown.MaxDelay)
+	return max(0, r.delay-passed)
 }
 
 // document is the file.
