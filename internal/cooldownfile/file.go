@@ -162,6 +162,7 @@ func (f *File) Remember(now time.Time, t *cooldown.Table, a cooldown.Authority) 
 
 // write makes the file say what the table says of some authorities. What could not be written is tried again with the next change.
 func (f *File) write(now time.Time, t *cooldown.Table, dirty map[cooldown.Authority]struct{}) {
+	before := map[cooldown.Authority]known{}
 	err := f.shared.Update(func(old *durable.Edition) ([]byte, error) {
 		records, problems := understand(old)
 		for _, problem := range problems {
@@ -172,6 +173,7 @@ func (f *File) write(now time.Time, t *cooldown.Table, dirty map[cooldown.Author
 		f.news.Lock()
 		defer f.news.Unlock()
 		for a := range dirty {
+			before[a] = f.known[a]
 			f.renew(now, t.Look(now, a), records)
 		}
 		return render(now, records)
@@ -184,6 +186,9 @@ func (f *File) write(now time.Time, t *cooldown.Table, dirty map[cooldown.Author
 	f.joining.Lock()
 	maps.Copy(f.next.dirty, dirty)
 	f.joining.Unlock()
+	f.news.Lock()
+	maps.Copy(f.known, before) // what the file says is still what it said
+	f.news.Unlock()
 }
 
 // renew brings one authority's record up to date. A later deadline and a higher ceiling of another process stay.
