@@ -23,6 +23,9 @@
 //
 // Times should carry a monotonic reading, as those of time.Now do: deadlines are then immune to steps of the wall clock.
 //
+// A table forgets with its process what it knows, unless it is given a Memory; a Store shares it
+// between machines.
+//
 // Package cooldownhttp wraps all this in an http.RoundTripper.
 //
 // # Stability

@@ -41,8 +41,8 @@ var (
 	kept        = cooldown.Authority{Host: "kept", Port: 443}
 )
 
-// R100: the memory is asked before each judgement and told of each transition, when the table knows it already; of what changes nothing it
-// hears nothing.
+// R100: the memory is asked before each judgement and told of each transition, when the table knows
+// it already; of what changes nothing it hears nothing.
 func TestMemoryIsAskedAndTold(t *testing.T) {
 	n, now := &notes{}, memoryStart
 	table := cooldown.New(cooldown.Options{Memory: n})
@@ -69,7 +69,8 @@ func TestMemoryIsAskedAndTold(t *testing.T) {
 	n.want(t, "remember kept open 0s 1m0s")
 }
 
-// R100 R95: news that are there when a request is about to be written hold for it, whatever permit it has.
+// R100 R95: news that are there when a request is about to be written hold for it, whatever permit
+// it has.
 func TestNewsAtTheWire(t *testing.T) {
 	n, now := &notes{}, memoryStart
 	table := cooldown.New(cooldown.Options{Memory: n})
@@ -99,7 +100,8 @@ func TestNewsAtTheWire(t *testing.T) {
 	}
 }
 
-// R100: the later deadline and the higher ceiling apply, the cap bounds both, and the memory is not told what it said itself.
+// R100: the later deadline and the higher ceiling apply, the cap bounds both, and the memory is not
+// told what it said itself.
 func TestRestore(t *testing.T) {
 	n, now := &notes{}, memoryStart
 	table := cooldown.New(cooldown.Options{Memory: n})
@@ -126,8 +128,8 @@ func TestRestore(t *testing.T) {
 	n.want(t)
 }
 
-// R100, R19 to R22, R63: a deadline that is over leaves the authority due: one probe, whose failure doubles the ceiling that was kept and
-// whose success resets it.
+// R100, R19 to R22, R63: a deadline that is over leaves the authority due: one probe, whose failure
+// doubles the ceiling that was kept and whose success resets it.
 func TestRestoredDue(t *testing.T) {
 	now := memoryStart
 	table := cooldown.New(cooldown.Options{})
@@ -153,7 +155,8 @@ func TestRestoredDue(t *testing.T) {
 	}
 }
 
-// R74: the verdict of a probe that is already on its way stands, as against an older answer of this process.
+// R74: the verdict of a probe that is already on its way stands, as against an older answer of this
+// process.
 func TestRestoreDuringAProbe(t *testing.T) {
 	now := memoryStart
 	table := cooldown.New(cooldown.Options{})

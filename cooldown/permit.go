@@ -60,9 +60,10 @@ func (p Permit) Release(now time.Time) {
 
 // Recheck judges the permit again at the moment of the act: just before the request is written, which may be long after
 // Ask (a connection had to be made, or waited for). While the permit still holds it is returned as it is, at the price
-// of one atomic load and a look into the Memory. Otherwise it is given back, and the answer is what Ask says now: a refusal, or another permit,
-// which may be the probe's. A probe permit no longer holds when its lease has gone to another, or when an answer to an
-// older request has moved the deadline away.
+// of one atomic load and, with a Memory, a look into that. Otherwise it is given back, and the answer
+// is what Ask says now: a refusal, or another permit, which may be the probe's. A probe permit no
+// longer holds when its lease has gone to another, or when an answer to an older request, or news of
+// the Memory, have moved the deadline away.
 func (p Permit) Recheck(now time.Time) (Permit, *Refusal) {
 	if p.table == nil {
 		return p, nil

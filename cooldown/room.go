@@ -18,7 +18,8 @@ func (t *Table) meet(now time.Time, a Authority) *state {
 	return s
 }
 
-// admit is change for an authority that may be unknown, and for which there may be no room; then it returns nil.
+// admit is change for an authority that may be unknown, and for which there may be no room; then it
+// returns nil.
 func (t *Table) admit(now time.Time, a Authority, f func(state) (state, Transition)) (*state, Transition) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

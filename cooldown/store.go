@@ -94,7 +94,8 @@ func (s state) merged(now time.Time, sh Shared) (state, Transition) {
 	return s, t
 }
 
-// informed takes in a cooldown that was met elsewhere: the later deadline and the higher ceiling apply.
+// informed takes in a cooldown that was met elsewhere: the later deadline and the higher ceiling
+// apply.
 func (s state) informed(now time.Time, remaining, ceiling time.Duration) (state, Transition) {
 	t := Transition{Shared: true}
 	deadline := now.Add(min(max(0, remaining), MaxDelay))

@@ -21,7 +21,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/fake/fakenpm"
 )
 
-// scene is an upstream that throttles when it is told to, and the real command as processes over one data folder.
+// scene is an upstream that throttles when it is told to, and the real command as processes over
+// one data folder.
 type scene struct {
 	t      *testing.T
 	dir    string // of the command; the data folder is "data" in it
@@ -93,7 +94,8 @@ func (s *scene) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// run starts a command that stays, waits for its first line of output, and returns that. Kill ends it as kill -9 does.
+// run starts a command that stays, waits for its first line of output, and returns that. Kill ends
+// it as kill -9 does.
 func (s *scene) run(args ...string) (line string, kill func()) {
 	s.t.Helper()
 	cmd := s.command(args...)
@@ -147,8 +149,9 @@ func (s *scene) get(url string) (status, retryAfter int) {
 	return resp.StatusCode, retryAfter
 }
 
-// R100: the real gate is killed as soon as its client has seen the refusal. The next one over the same folder, mirror run beside it and
-// explain send nothing until the deadline; then one probe goes out, and everything is as before.
+// R100: the real gate is killed as soon as its client has seen the refusal. The next one over the
+// same folder, mirror run beside it and explain send nothing until the deadline; then one probe
+// goes out, and everything is as before.
 func TestCooldownOutlivesKill(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -226,7 +229,8 @@ func TestOneProbeAfterKill(t *testing.T) {
 	}
 }
 
-// R100: a gate and a worker are at work over one folder. When the worker meets a 429, the gate sends nothing any more, and says how long.
+// R100: a gate and a worker are at work over one folder. When the worker meets a 429, the gate
+// sends nothing any more, and says how long.
 func TestCooldownIsSharedOnAMachine(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)

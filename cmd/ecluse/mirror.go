@@ -53,8 +53,8 @@ func newMirrorRun(sys *cli.System) *cobra.Command {
 		Use:   "run",
 		Short: "Run mirror jobs without serving clients",
 		Long: "Runs the jobs of the queue until SIGTERM, beside gates that were started with serve --no-worker. With a PostgreSQL queue\n" +
-			"(queue.url) any number may run; with the SQLite file one process runs the jobs of a folder. The worker has a cooldown of its own\n" +
-			"unless cooldown.shared is set: a 429 that a gate met is not known here.",
+			"(queue.url) any number may run; with the SQLite file one process runs the jobs of a folder. Cooldowns are\n" +
+			"shared with the gate that has the same data folder: a 429 that either met keeps both from sending.",
 		Args: cobra.NoArgs,
 	}
 	gate := addConfigFlag(c)

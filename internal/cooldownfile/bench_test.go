@@ -11,8 +11,8 @@ import (
 	"github.com/ecluse-gate/ecluse/retryafter"
 )
 
-// The open path of a table with a file costs no allocation, whether the file exists or not, and the look before a request is written none
-// while the file exists.
+// The open path of a table with a file costs no allocation, whether the file exists or not, and the
+// look before a request is written none while the file exists.
 func TestOpenPathAllocatesNothing(t *testing.T) {
 	for name, table := range benchTables(t) {
 		now := time.Now()
@@ -43,7 +43,8 @@ func benchTables(t testing.TB) map[string]*cooldown.Table {
 	return tables
 }
 
-// BenchmarkAskOpen is what a request of a client costs that is asked for, BenchmarkWritten what one costs that goes out.
+// BenchmarkAskOpen is what a request of a client costs that is asked for, BenchmarkWritten what one
+// costs that goes out.
 func BenchmarkAskOpen(b *testing.B) {
 	for name, table := range benchTables(b) {
 		b.Run(name, func(b *testing.B) {

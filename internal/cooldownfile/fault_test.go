@@ -16,9 +16,10 @@ var errDisk = errors.New("input/output error")
 
 type killed struct{}
 
-// R100: every step of a write fails, with and without its effect, or the process is killed behind it. What was kept before is there
-// afterwards, what was just met is there or not, whole; a failure is told, fails no request and forgets nothing; and the next change
-// takes everything along and leaves nothing behind.
+// R100: every step of a write fails, with and without its effect, or the process is killed behind
+// it. What was kept before is there afterwards, what was just met is there or not, whole; a failure
+// is told, fails no request and forgets nothing; and the next change takes everything along and
+// leaves nothing behind.
 func TestEveryStepOfAWrite(t *testing.T) {
 	steps := []durable.Step{durable.StepCreate, durable.StepWrite, durable.StepSync, durable.StepRename, durable.StepSyncDir}
 	for _, step := range steps {
@@ -108,7 +109,8 @@ func TestFailedWriteIsMadeUpFor(t *testing.T) {
 	q.waits(start, files, time.Minute)
 }
 
-// R100: a recovery that could not be written is one all the same, whatever else changes in the file.
+// R100: a recovery that could not be written is one all the same, whatever else changes in the
+// file.
 func TestFailedRemoval(t *testing.T) {
 	dir, full := t.TempDir(), false
 	p := beginWith(t, dir, durable.Options{Around: func(s durable.Step, _ string, call func() error) error {
@@ -134,7 +136,8 @@ func TestFailedRemoval(t *testing.T) {
 	}
 }
 
-// R100: after the wall clock was set back, a process counts by its own clock when a delay is over, although the file could not say so.
+// R100: after the wall clock was set back, a process counts by its own clock when a delay is over,
+// although the file could not say so.
 func TestClockSetBackOnAFullDisk(t *testing.T) {
 	dir, full := t.TempDir(), true
 	begin(t, dir).meet(start, npm, 429, "300")

@@ -1,10 +1,11 @@
-// Package cooldownfile is a cooldown.Memory in a file of the data folder: deadlines and ceilings outlive the process that met them, and
-// processes that share the folder learn of each other's before they send (R100). Only what the table says is kept; the table stays the
-// one that decides.
+// Package cooldownfile is a cooldown.Memory in a file of the data folder: deadlines and ceilings
+// outlive the process that met them, and processes that share the folder learn of each other's
+// before they send (R100). Only what the table says is kept; the table stays the one that decides.
 //
-// The file is looked at, which is one system call, whenever a request is about to be written, and now and then when one is asked for. It
-// is written, durably and under the folder's lock, when a cooldown begins, is extended or ends, before the answer is handed on. Changes
-// that come together are written together.
+// The file is looked at, which is one system call, whenever a request is about to be written, and
+// now and then when one is asked for. It is written, durably and under the folder's lock, when a
+// cooldown begins, is extended or ends, before the answer is handed on. Changes that come together
+// are written together.
 package cooldownfile
 
 import (
@@ -39,7 +40,8 @@ type File struct {
 	logger *slog.Logger
 	looked atomic.Int64 // when the file was last looked at, in nanoseconds of the wall clock
 
-	news    sync.RWMutex // guards edition and known; held while the file is read, since requests have to wait for that
+	// guards edition and known; held while the file is read, since requests have to wait for that
+	news    sync.RWMutex
 	edition *durable.Edition
 	known   map[cooldown.Authority]known
 
@@ -51,18 +53,21 @@ type File struct {
 // known is a record that the table was told of, or that comes from it.
 type known struct {
 	record record
-	until  time.Time // its deadline by the clock of this process, which no step of the wall clock moves
+	// its deadline by the clock of this process, which no step of the wall clock moves
+	until  time.Time
 	own    bool      // it was written by this process
 }
 
-// commit is a write that several changes share: whoever is first does it, and all others wait for it.
+// commit is a write that several changes share: whoever is first does it, and all others wait for
+// it.
 type commit struct {
 	once  sync.Once
 	dirty map[cooldown.Authority]struct{}
 	now   time.Time // of the latest change
 }
 
-// New returns the memory in a data folder. Problems are told to the logger; none of them stops a request.
+// New returns the memory in a data folder. Problems are told to the logger; none of them stops a
+// request.
 func New(dataDir string, logger *slog.Logger) *File { return open(dataDir, logger, durable.Options{}) }
 
 func open(dataDir string, logger *slog.Logger, o durable.Options) *File {
@@ -99,8 +104,9 @@ func (f *File) read(now time.Time, t *cooldown.Table) {
 	}
 }
 
-// takeIn returns the authorities whose cooldowns were met in the future. The wall clock was set back then, and their delays count from
-// now: the file has to say so, or they would begin anew with each start.
+// takeIn returns the authorities whose cooldowns were met in the future. The wall clock was set
+// back then, and their delays count from now: the file has to say so, or they would begin anew with
+// each start.
 func (f *File) takeIn(now time.Time, t *cooldown.Table) map[cooldown.Authority]struct{} {
 	f.news.Lock()
 	defer f.news.Unlock()
@@ -160,7 +166,8 @@ func (f *File) Remember(now time.Time, t *cooldown.Table, a cooldown.Authority) 
 	})
 }
 
-// write makes the file say what the table says of some authorities. What could not be written is tried again with the next change.
+// write makes the file say what the table says of some authorities. What could not be written is
+// tried again with the next change.
 func (f *File) write(now time.Time, t *cooldown.Table, dirty map[cooldown.Authority]struct{}) {
 	before := map[cooldown.Authority]known{}
 	err := f.shared.Update(func(old *durable.Edition) ([]byte, error) {
@@ -191,7 +198,8 @@ func (f *File) write(now time.Time, t *cooldown.Table, dirty map[cooldown.Author
 	f.news.Unlock()
 }
 
-// renew brings one authority's record up to date. A later deadline and a higher ceiling of another process stay.
+// renew brings one authority's record up to date. A later deadline and a higher ceiling of another
+// process stay.
 func (f *File) renew(now time.Time, s cooldown.State, records map[cooldown.Authority]record) {
 	r, kept := records[s.Authority]
 	k := f.known[s.Authority]

@@ -103,7 +103,8 @@ func ls(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// R100: the next process waits for the rest of the delay, sends one probe, and its success ends what was kept.
+// R100: the next process waits for the rest of the delay, sends one probe, and its success ends
+// what was kept.
 func TestNextProcess(t *testing.T) {
 	dir := t.TempDir()
 	first := begin(t, dir)
@@ -150,8 +151,8 @@ func TestCeilingIsKept(t *testing.T) {
 	}
 }
 
-// R100: a wall clock that was set back never shortens the wait, however often the process is started, and never makes it longer than the
-// delay; one that was set forward at worst ends it.
+// R100: a wall clock that was set back never shortens the wait, however often the process is
+// started, and never makes it longer than the delay; one that was set forward at worst ends it.
 func TestWallClock(t *testing.T) {
 	for _, back := range []time.Duration{time.Minute, time.Hour, 30 * 24 * time.Hour, 20 * 365 * 24 * time.Hour} {
 		dir := t.TempDir()
@@ -173,7 +174,8 @@ func TestWallClock(t *testing.T) {
 	}
 }
 
-// R100: two processes at work at the same time learn of each other's before they send, at the wire whatever was seen a moment ago.
+// R100: two processes at work at the same time learn of each other's before they send, at the wire
+// whatever was seen a moment ago.
 func TestTwoProcesses(t *testing.T) {
 	dir := t.TempDir()
 	gate, worker := begin(t, dir), begin(t, dir)
@@ -188,7 +190,8 @@ func TestTwoProcesses(t *testing.T) {
 	finish(start.Add(time.Second), late, 429, "120")
 	gate.waits(start.Add(time.Second), npm, 120*time.Second)
 	gate.meet(start.Add(time.Second), other, 429, "60")
-	worker.waits(start.Add(990*time.Millisecond), other, 60*time.Second+10*time.Millisecond) // judged with a moment's older clock
+	// judged with a moment's older clock
+	worker.waits(start.Add(990*time.Millisecond), other, 60*time.Second+10*time.Millisecond)
 	// Ask alone may look a little later.
 	worker.meet(start.Add(time.Second), files, 429, "20")
 	if _, refusal := gate.table.Ask(start.Add(time.Second+interval), files); refusal == nil || refusal.Wait != 20*time.Second-interval {
@@ -205,7 +208,8 @@ func TestTwoProcesses(t *testing.T) {
 	}
 }
 
-// R100: what another process has met is never lost, neither to a shorter cooldown nor to a recovery that does not know of it.
+// R100: what another process has met is never lost, neither to a shorter cooldown nor to a recovery
+// that does not know of it.
 func TestLaterDeadlineOfAnotherStays(t *testing.T) {
 	dir := t.TempDir()
 	gate, worker := begin(t, dir), begin(t, dir)
@@ -215,7 +219,8 @@ func TestLaterDeadlineOfAnotherStays(t *testing.T) {
 	now := start.Add(10 * time.Second)
 	probe := gate.allowed(now, npm)
 	finish(now, late, 429, "300")
-	if got := finish(now, probe, 200); got.Kind != cooldown.TransitionRecovered { // R74: the verdict stands, for now
+	// R74: the verdict stands, for now
+	if got := finish(now, probe, 200); got.Kind != cooldown.TransitionRecovered {
 		t.Errorf("%+v", got)
 	}
 	begin(t, dir).waits(now, npm, 300*time.Second)
@@ -242,7 +247,8 @@ func TestHigherCeilingOfAnotherStays(t *testing.T) {
 	}
 }
 
-// R74 R100: a process's own recovery ends its own record, also one that an older answer made longer during the probe.
+// R74 R100: a process's own recovery ends its own record, also one that an older answer made longer
+// during the probe.
 func TestOwnRecoveryRemoves(t *testing.T) {
 	dir := t.TempDir()
 	p := begin(t, dir)
@@ -292,7 +298,8 @@ func TestNoFolder(t *testing.T) {
 	begin(t, dir).waits(start, files, time.Minute)
 }
 
-// R100: changes that come together are written together, and each is on the disk when its answer is handed on.
+// R100: changes that come together are written together, and each is on the disk when its answer is
+// handed on.
 func TestCrowd(t *testing.T) {
 	dir := t.TempDir()
 	var writes atomic.Int32
@@ -315,7 +322,8 @@ func TestCrowd(t *testing.T) {
 			}
 		})
 	}
-	for joined := 0; joined < 200; time.Sleep(time.Millisecond) { // all of them, in the first write or behind it
+	// all of them, in the first write or behind it
+	for joined := 0; joined < 200; time.Sleep(time.Millisecond) {
 		p.file.joining.Lock()
 		if joined = len(first.dirty); p.file.next != first {
 			joined += len(p.file.next.dirty)
@@ -358,7 +366,8 @@ func TestCrowdIsWrittenAsOfTheLatest(t *testing.T) {
 	begin(t, dir).waits(later, npm, 600*time.Second)
 }
 
-// R100: a process that was stopped while it has the folder's lock holds up nobody for long, and nothing fails for it.
+// R100: a process that was stopped while it has the folder's lock holds up nobody for long, and
+// nothing fails for it.
 func TestStoppedProcess(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

@@ -22,10 +22,12 @@ type machine struct {
 	step    time.Duration // what was added to the wall clock until now
 	forward bool          // it was set forward, so that nothing is sure any more but the cap
 	all     []*worker
-	ends    time.Duration // the latest deadline that somebody was given, in true time; 0 after a recovery
+	// the latest deadline that somebody was given, in true time; 0 after a recovery
+	ends    time.Duration
 }
 
-// worker is a process. The wall clock of a running one does not matter to it; it counts from its start.
+// worker is a process. The wall clock of a running one does not matter to it; it counts from its
+// start.
 type worker struct {
 	file    *File
 	table   *cooldown.Table
@@ -41,9 +43,10 @@ func (m *machine) begin() *worker {
 
 func (m *machine) now(w *worker) time.Time { return start.Add(m.passed + w.step) }
 
-// R100: whatever two processes on one machine meet, in whatever order, however often they are killed and started, and whatever becomes
-// of the wall clock in between: nobody sends before a deadline that anybody was given, unless the wall clock was set forward; nobody is
-// kept waiting longer than the cap; and after that the authority can be probed.
+// R100: whatever two processes on one machine meet, in whatever order, however often they are
+// killed and started, and whatever becomes of the wall clock in between: nobody sends before a
+// deadline that anybody was given, unless the wall clock was set forward; nobody is kept waiting
+// longer than the cap; and after that the authority can be probed.
 func TestNobodySendsEarly(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		dir, err := os.MkdirTemp(t.TempDir(), "")
@@ -66,7 +69,8 @@ func TestNobodySendsEarly(t *testing.T) {
 				m.all[i].file.Close()
 				m.all[i] = m.begin()
 			},
-			"the wall clock is set": func(r *rapid.T) { // while nobody runs: what a running process keeps is told by its own clock
+			// while nobody runs: what a running process keeps is told by its own clock
+			"the wall clock is set": func(r *rapid.T) {
 				by := rapid.SampledFrom([]time.Duration{-time.Hour, -time.Minute, -1500 * time.Millisecond, -10 * time.Millisecond, time.Hour}).Draw(r, "by")
 				m.step += by
 				m.forward = m.forward || by > 0
@@ -79,7 +83,8 @@ func TestNobodySendsEarly(t *testing.T) {
 		last := m.begin() // a clock that was set back counts from when it is looked at
 		last.table.Ask(m.now(last), npm)
 		last.file.Close()
-		m.passed += cooldown.MaxDelay + skew // each wait is within the cap; together with a step below skew they may reach this
+		// each wait is within the cap; together with a step below skew they may reach this
+		m.passed += cooldown.MaxDelay + skew
 		last = m.begin()
 		defer last.file.Close()
 		if _, refusal := last.table.Ask(m.now(last), npm); refusal != nil {

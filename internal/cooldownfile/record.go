@@ -16,8 +16,8 @@ const (
 	version    = 1
 	maxRecords = 256
 	maxBytes   = 256 << 10
-	// skew is how far a cooldown may lie in the future without the wall clock having been set back: a process may judge with a reading of
-	// the clock that is a moment older than another's.
+	// skew is how far a cooldown may lie in the future without the wall clock having been set back:
+	// a process may judge with a reading of the clock that is a moment older than another's.
 	skew = time.Second
 )
 
@@ -31,8 +31,8 @@ type record struct {
 // ahead reports that the wall clock was set back since.
 func (r record) ahead(now time.Time) bool { return r.met > now.Add(skew).UnixNano() }
 
-// remaining is the time to the deadline. A wall clock that was set back does not shorten it: the whole delay counts from now. Table.Restore
-// sees to it that it does not exceed cooldown.MaxDelay.
+// remaining is the time to the deadline. A wall clock that was set back does not shorten it: the
+// whole delay counts from now. Table.Restore sees to it that it does not exceed cooldown.MaxDelay.
 func (r record) remaining(now time.Time) time.Duration {
 	if r.ahead(now) {
 		return r.delay
@@ -105,7 +105,7 @@ func understand(e *durable.Edition) (map[cooldown.Authority]record, []problem) {
 
 func parse(raw []byte) (cooldown.Authority, record, error) {
 	var l line
-	if err := strictjson.DecodeExact(raw, &l); err != nil {
+	if err := strictjson.Decode(raw, &l); err != nil {
 		return cooldown.Authority{}, record{}, err
 	}
 	fail := func(field string) (cooldown.Authority, record, error) {
@@ -116,7 +116,8 @@ func parse(raw []byte) (cooldown.Authority, record, error) {
 		return fail("authority")
 	}
 	met, err := time.Parse(time.RFC3339Nano, l.Met)
-	if err != nil || met.Year() < 1971 || met.Year() > 2261 || !strings.HasSuffix(l.Met, "Z") { // else nanoseconds overflow
+	// else nanoseconds overflow
+	if err != nil || met.Year() < 1971 || met.Year() > 2261 || !strings.HasSuffix(l.Met, "Z") {
 		return fail("met")
 	}
 	delay, err := time.ParseDuration(l.Delay)
@@ -130,7 +131,8 @@ func parse(raw []byte) (cooldown.Authority, record, error) {
 	return a, record{met.UnixNano(), delay, ceiling}, nil
 }
 
-// render writes records, the latest deadlines first. Those that end first give way when there are too many.
+// render writes records, the latest deadlines first. Those that end first give way when there are
+// too many.
 func render(now time.Time, records map[cooldown.Authority]record) ([]byte, error) {
 	all := make([]cooldown.Authority, 0, len(records))
 	for a := range records {

@@ -17,8 +17,9 @@ var other = cooldown.Authority{Host: "::1", Port: 80}
 
 const good = `{"version":1,"cooldowns":[{"authority":"registry.example:443","met":"2026-03-01T12:00:00Z","delay":"1m0s","ceiling":"2m0s"}]}`
 
-// R100: bytes that this program did not write are ignored, with a warning that names the file, what is wrong and what to do. They end no
-// process, hold up no authority that they do not name, and take nothing away that is known; the next cooldown replaces them.
+// R100: bytes that this program did not write are ignored, with a warning that names the file, what
+// is wrong and what to do. They end no process, hold up no authority that they do not name, and
+// take nothing away that is known; the next cooldown replaces them.
 func TestForeignBytes(t *testing.T) {
 	entry := func(old, with string) string { return strings.Replace(good, old, with, 1) }
 	for name, text := range map[string]string{
@@ -88,7 +89,8 @@ func write(t *testing.T, dir, text string) {
 	}
 }
 
-// R100: what can be understood holds, whoever stands beside it, and also for a process that is at work when the file is changed in place.
+// R100: what can be understood holds, whoever stands beside it, and also for a process that is at
+// work when the file is changed in place.
 func TestGoodBesideBad(t *testing.T) {
 	dir := t.TempDir()
 	running := begin(t, dir)

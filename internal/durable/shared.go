@@ -10,15 +10,17 @@ import (
 	"time"
 )
 
-// Shared is one small file that several processes read and replace, each of them from what the one before it wrote. A reader, and a crash at any
-// moment, sees an old content or a new one and nothing between. It is safe for concurrent use.
+// Shared is one small file that several processes read and replace, each of them from what the one
+// before it wrote. A reader, and a crash at any moment, sees an old content or a new one and
+// nothing between. It is safe for concurrent use.
 type Shared struct {
 	path  string
 	limit int64
 	opt   Options
 }
 
-// NewShared returns the file of this path, which need not exist. Nobody reads or writes more than limit bytes of it.
+// NewShared returns the file of this path, which need not exist. Nobody reads or writes more than
+// limit bytes of it.
 func NewShared(path string, limit int64, opt Options) *Shared { return &Shared{path, limit, opt} }
 
 // StepRename puts a complete file in the place of an older one.
@@ -32,9 +34,10 @@ const (
 // Path is where the file is.
 func (s *Shared) Path() string { return s.path }
 
-// Update replaces the file by what change makes of it, under the lock of its folder: no other process changes it in between. What change
-// returns is on the disk when Update returns nil; after an error the old content stands, or the new one. The same content is not
-// written again. While the folder does not exist the error wraps fs.ErrNotExist.
+// Update replaces the file by what change makes of it, under the lock of its folder: no other
+// process changes it in between. What change returns is on the disk when Update returns nil; after
+// an error the old content stands, or the new one. The same content is not written again. While the
+// folder does not exist the error wraps fs.ErrNotExist.
 func (s *Shared) Update(change func(old *Edition) ([]byte, error)) error {
 	folder, err := s.lock()
 	if err != nil {
@@ -65,7 +68,8 @@ func (s *Shared) lock() (*os.File, error) {
 	}
 }
 
-// replace writes under a second name, which is always the same, so that a process that dies leaves at most one file for the next to remove.
+// replace writes under a second name, which is always the same, so that a process that dies leaves
+// at most one file for the next to remove.
 func (s *Shared) replace(folder *os.File, data []byte) error {
 	temp, name := s.path+spoolSuffix, filepath.Base(s.path)
 	var file *os.File
@@ -100,11 +104,13 @@ func (s *Shared) replace(folder *os.File, data []byte) error {
 type Edition struct {
 	// Content is what the file held; nil when Err is set or the file is absent, which is no error.
 	Content []byte
-	// Err is why there is no content: the file cannot be opened or read, is no regular file, or is too big.
+	// Err is why there is no content: the file cannot be opened or read, is no regular file, or is
+	// too big.
 	Err error
 
 	path string
-	file *os.File    // open, so that its inode cannot become another file's; nil when there is none to hold
+	// open, so that its inode cannot become another file's; nil when there is none to hold
+	file *os.File
 	info os.FileInfo // of the file, or of what stands in its place; nil when it is absent
 }
 
@@ -150,8 +156,8 @@ func (e *Edition) read(limit int64) {
 	}
 }
 
-// Current reports whether the file has not been replaced, changed or removed since it was read. It is one system call, and cheap where a
-// file is held. A nil Edition is never current.
+// Current reports whether the file has not been replaced, changed or removed since it was read. It
+// is one system call, and cheap where a file is held. A nil Edition is never current.
 func (e *Edition) Current() bool {
 	switch {
 	case e == nil:

@@ -15,7 +15,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/durable"
 )
 
-// R100: each change is made from the content before it, so none is lost, whoever makes them at the same time.
+// R100: each change is made from the content before it, so none is lost, whoever makes them at the
+// same time.
 func TestSharedUpdate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "count")
 	var all sync.WaitGroup
@@ -50,7 +51,8 @@ func TestEditionIsCurrent(t *testing.T) {
 		"replaced": func(s *durable.Shared) error {
 			return s.Update(func(*durable.Edition) ([]byte, error) { return []byte("other"), nil })
 		},
-		"replaced twice": func(s *durable.Shared) error { // the second time by a file with the first one's inode, on some file systems
+		// the second time by a file with the first one's inode, on some file systems
+		"replaced twice": func(s *durable.Shared) error {
 			for _, text := range []string{"between", "first"} {
 				if err := s.Update(func(*durable.Edition) ([]byte, error) { return []byte(text), nil }); err != nil {
 					return err
@@ -91,7 +93,8 @@ func TestEditionIsCurrent(t *testing.T) {
 	}
 }
 
-// What is too big is not read and not written, an error of the caller's changes nothing, and a folder that is not there is told.
+// What is too big is not read and not written, an error of the caller's changes nothing, and a
+// folder that is not there is told.
 func TestSharedRefuses(t *testing.T) {
 	s := durable.NewShared(filepath.Join(t.TempDir(), "x"), 10, durable.Options{})
 	for _, c := range []struct {

@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openPlain opens a file for reading, never through a link and never waiting for a pipe's other end.
+// openPlain opens a file for reading, never through a link and never waiting for a pipe's other
+// end.
 func openPlain(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 }

@@ -57,7 +57,8 @@ func Build(o BuildOptions) (*Server, error) {
 	return s, nil
 }
 
-// openTable makes the table, and hands it what is kept of cooldowns in the data folder, so that the status shows it from the start.
+// openTable makes the table, and hands it what is kept of cooldowns in the data folder, so that the
+// status shows it from the start.
 func (b *builder) openTable(now time.Time) {
 	if b.Config.DataDir == "" {
 		b.table = cooldown.New(cooldown.Options{})

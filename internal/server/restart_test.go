@@ -51,8 +51,9 @@ func TestRestartKeepsDocumentsAndFiles(t *testing.T) {
 	})
 }
 
-// R100, R36: the gate that meets a 429 is dropped; the next one over the same folder sends nothing until the deadline, answers with what
-// remains of it, shows it from its start, and then sends one probe, whose success is kept as well.
+// R100, R36: the gate that meets a 429 is dropped; the next one over the same folder sends nothing
+// until the deadline, answers with what remains of it, shows it from its start, and then sends one
+// probe, whose success is kept as well.
 func TestRestartKeepsCooldowns(t *testing.T) {
 	inWorld(t, "", func(w *world) {
 		w.public.Publish("a", "1.0.0", longAgo, nil)
@@ -95,9 +96,8 @@ func TestRestartKeepsCooldowns(t *testing.T) {
 	})
 }
 
-// R100: a mirror worker of its own process, beside the gate in the same folder, learns of its cooldowns before it sends, and it of the
-// worker's.
-func TestCooldownsOfTheWorkerBeside(t *testing.T) {
+// R100: of two gates at work over one folder, each learns of the other's cooldowns before it sends.
+func TestCooldownsOfAGateBeside(t *testing.T) {
 	inWorld(t, "", func(w *world) {
 		w.public.Publish("a", "1.0.0", longAgo, nil)
 		w.public.Publish("b", "1.0.0", longAgo, nil)
