@@ -54,8 +54,8 @@ type File struct {
 type known struct {
 	record record
 	// its deadline by the clock of this process, which no step of the wall clock moves
-	until  time.Time
-	own    bool      // it was written by this process
+	until time.Time
+	own   bool // it was written by this process
 }
 
 // commit is a write that several changes share: whoever is first does it, and all others wait for

@@ -4,6 +4,8 @@ package cooldownfile
 
 import (
 	"os"
+	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -23,7 +25,7 @@ type machine struct {
 	forward bool          // it was set forward, so that nothing is sure any more but the cap
 	all     []*worker
 	// the latest deadline that somebody was given, in true time; 0 after a recovery
-	ends    time.Duration
+	ends time.Duration
 }
 
 // worker is a process. The wall clock of a running one does not matter to it; it counts from its
@@ -48,9 +50,11 @@ func (m *machine) now(w *worker) time.Time { return start.Add(m.passed + w.step)
 // deadline that anybody was given, unless the wall clock was set forward; nobody is kept waiting
 // longer than the cap; and after that the authority can be probed.
 func TestNobodySendsEarly(t *testing.T) {
+	root, n := t.TempDir(), 0
 	rapid.Check(t, func(r *rapid.T) {
-		dir, err := os.MkdirTemp(t.TempDir(), "")
-		if err != nil {
+		n++
+		dir := filepath.Join(root, strconv.Itoa(n))
+		if err := os.Mkdir(dir, 0o700); err != nil {
 			r.Fatal(err)
 		}
 		m := &machine{dir: dir}

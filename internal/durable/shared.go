@@ -43,7 +43,7 @@ func (s *Shared) Update(change func(old *Edition) ([]byte, error)) error {
 	if err != nil {
 		return err
 	}
-	defer release(folder)
+	defer func() { _ = release(folder) }() // the lock ends in any case
 	old := s.Read()
 	defer old.Close()
 	data, err := change(old)
