@@ -75,7 +75,7 @@ func (p Permit) Recheck(now time.Time) (Permit, *Refusal) {
 		return p, nil
 	}
 	p.Release(now)
-	return p.table.ask(now, p.authority)
+	return p.table.Ask(now, p.authority)
 }
 
 // holds reports whether nothing has happened since the permit was given that withdraws it.

@@ -101,10 +101,6 @@ func (t *Table) Ask(now time.Time, a Authority) (Permit, *Refusal) {
 	if t.memory != nil {
 		t.memory.Recall(now, t, false)
 	}
-	return t.ask(now, a)
-}
-
-func (t *Table) ask(now time.Time, a Authority) (Permit, *Refusal) {
 	s := t.view.Load().get(a)
 	if s != nil && !s.cooling && t.strict == nil {
 		return Permit{table: t, authority: a}, nil
