@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/ecluse-gate/ecluse/retryafter"
 )
 
 // Refusal is the answer "not now": nothing was sent. It is an error, and it survives http.Client inside the client's own error.
@@ -29,13 +31,7 @@ func (r *Refusal) Error() string {
 }
 
 // RetryAfterSeconds is Wait in whole seconds for a Retry-After field: rounded up, at least 1.
-func (r *Refusal) RetryAfterSeconds() int64 {
-	seconds := int64(r.Wait / time.Second)
-	if r.Wait%time.Second > 0 {
-		seconds++
-	}
-	return max(1, seconds)
-}
+func (r *Refusal) RetryAfterSeconds() int64 { return max(1, retryafter.Seconds(r.Wait)) }
 
 // AsRefusal finds the Refusal in an error's chain.
 func AsRefusal(err error) (*Refusal, bool) { return errors.AsType[*Refusal](err) }

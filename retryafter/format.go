@@ -8,17 +8,20 @@ import (
 // fixdate is the layout of an IMF-fixdate. GMT is part of the text: a layout with a zone would print the zone's own name.
 const fixdate = "Mon, 02 Jan 2006 15:04:05 GMT"
 
-// FormatSeconds prints a delay as delay-seconds: whole seconds, rounded up, at least "0".
-func FormatSeconds(d time.Duration) string {
+// Seconds is a delay in whole seconds: rounded up, so that it never shortens a wait, at least 0.
+func Seconds(d time.Duration) int64 {
 	if d <= 0 {
-		return "0"
+		return 0
 	}
 	seconds := int64(d / time.Second)
 	if d%time.Second != 0 {
 		seconds++
 	}
-	return strconv.FormatInt(seconds, 10)
+	return seconds
 }
+
+// FormatSeconds prints a delay as delay-seconds (RFC 9110), rounded as Seconds rounds.
+func FormatSeconds(d time.Duration) string { return strconv.FormatInt(Seconds(d), 10) }
 
 // FormatDate prints an instant as an IMF-fixdate, rounded up to the second so that printing never shortens a wait. Instants outside the
 // years 1000 to 9999, which the form cannot write, are printed as the nearest that it can.

@@ -11,6 +11,7 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/policy"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 	"github.com/ecluse-gate/ecluse/internal/upstream"
+	"github.com/ecluse-gate/ecluse/retryafter"
 )
 
 // NotFound says that something is really absent: each upstream that was asked said so itself.
@@ -67,13 +68,7 @@ func (e *Unavailable) Error() string {
 
 // RetryAfter is the wait in whole seconds, rounded up: never 0, at least 1 (R35). The longest waits
 // do not wrap round.
-func (e *Unavailable) RetryAfter() int64 {
-	n := int64(e.Wait / time.Second)
-	if e.Wait%time.Second > 0 {
-		n++
-	}
-	return max(1, n)
-}
+func (e *Unavailable) RetryAfter() int64 { return max(1, retryafter.Seconds(e.Wait)) }
 
 // BadUpstream says that an upstream answered with something that cannot be used.
 type BadUpstream struct {

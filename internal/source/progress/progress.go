@@ -6,6 +6,8 @@ package progress
 import (
 	"sync"
 	"time"
+
+	"github.com/ecluse-gate/ecluse/retryafter"
 )
 
 // Stage is where a run is. Stages only go forward.
@@ -108,7 +110,7 @@ func (r *Reporter) Enter(stage Stage) {
 // Wait says that the run waits d because the server asked for it.
 func (r *Reporter) Wait(d time.Duration) {
 	r.change(func() bool {
-		r.event.State, r.event.Wait = Waiting, &Wait{Reason: "http-429", Seconds: int((d + time.Second - 1) / time.Second)}
+		r.event.State, r.event.Wait = Waiting, &Wait{Reason: "http-429", Seconds: int(retryafter.Seconds(d))}
 		return true
 	})
 }
