@@ -74,8 +74,8 @@ func (g *Gate) artifact(ctx context.Context, r ArtifactRequest) (*Artifact, erro
 	}
 	var failed *Unavailable
 	if g.Private != nil {
-		a, err := g.privateArtifact(ctx, r, key)
-		if wait, ok := errors.AsType[*Unavailable](err); ok && g.DegradePrivate {
+		a, listed, err := g.privateArtifact(ctx, r, key)
+		if wait, ok := errors.AsType[*Unavailable](err); ok && g.DegradePrivate && !listed {
 			failed, err = wait, nil
 		} else if ok && !g.firstParty(r.Name) {
 			err = longest(wait, g.cooling())

@@ -69,18 +69,25 @@ func fromPrivate(err error) error {
 	return err
 }
 
-// privateArtifact serves a file that the private listing names, verified against what it says. Nil without an error is an absence. What
-// is private must never be replaced by a public file of the same name, so the listing decides and not a lucky path.
-func (g *Gate) privateArtifact(ctx context.Context, r ArtifactRequest, key string) (*Artifact, error) {
+// privateArtifact serves a file that the private listing names, verified against what it says. Nil
+// without an error is an absence. Listed tells that the private listing names the file: what is
+// private must never be replaced by a public file of the same name, also when it cannot be had now,
+// so the listing decides and not a lucky path.
+func (g *Gate) privateArtifact(ctx context.Context, r ArtifactRequest, key string) (a *Artifact, listed bool, err error) {
 	doc, err := g.privateDocument(ctx, r.Name, r.Authorization)
 	if doc == nil || err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	i := doc.Lookup(key)
 	if i < 0 {
-		return nil, nil
+		return nil, false, nil
 	}
-	v := doc.Versions()[i]
+	a, err = g.listedFile(ctx, r, doc.Versions()[i])
+	return a, true, err
+}
+
+// listedFile is the file of a version that the private listing names.
+func (g *Gate) listedFile(ctx context.Context, r ArtifactRequest, v registry.Version) (*Artifact, error) {
 	if err := g.floor(r.Name, v, g.MinTrusted); err != nil {
 		return nil, err
 	}
@@ -94,9 +101,11 @@ func (g *Gate) privateArtifact(ctx context.Context, r ArtifactRequest, key strin
 	case g.Ecosystem.ArtifactPath == nil:
 		return nil, &BadUpstream{Reason: "the private registry names a file at another host, which is not asked"}
 	default: // a registry behind a proxy may name itself by another address
-		if u, err = g.Private.Under(g.Ecosystem.ArtifactPath(r.Name, r.File)); err != nil {
+		under, err := g.Private.Under(g.Ecosystem.ArtifactPath(r.Name, r.File))
+		if err != nil {
 			return nil, err
 		}
+		u = under
 	}
 	digests := file.Digests
 	if r.Companion {
