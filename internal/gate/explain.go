@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -17,9 +18,14 @@ type Explanation struct {
 	policy.Verdict
 }
 
-// Explain judges the public versions of a package as Listing and Artifact do; a version limits it to that one. Its errors are those of
-// Listing.
+// Explain judges the public versions of a package as Listing and Artifact do; a version limits it to
+// that one. Nobody is asked about a first-party name. Its errors are those of Listing.
 func (g *Gate) Explain(ctx context.Context, name, version string) ([]Explanation, error) {
+	if g.firstParty(name) {
+		return []Explanation{{Version: cmp.Or(version, "*"), Verdict: policy.Verdict{
+			Admit: true, Rule: "first-party", Reason: "a first-party name comes from the private registry only; no rule judges it",
+		}}}, nil
+	}
 	what, asked := name, anything
 	if version != "" {
 		what, asked = name+"@"+version, func(v registry.Version) bool { return v.Version == version }
