@@ -49,6 +49,8 @@ type Unavailable struct {
 	Cooldown, Forwarded, Collapsed bool
 	// Probing tells that another request is finding out whether the cooldown is over.
 	Probing bool
+	// Crowded tells that nothing was sent because too many others wait for the same authority.
+	Crowded bool
 	// Authority is the "host:port" that cools, and Part what of the ecosystem's public side it is:
 	// registry, index or files. Both are set for a cooldown alone.
 	Authority, Part string
@@ -144,7 +146,7 @@ func fromPublic(err error) error {
 		return &BadUpstream{Reason: "refusing to connect: the registry's host resolves to a private address; to allow it, add it to egress.allowInternal"}
 	}
 	if b, ok := errors.AsType[*upstream.Busy](err); ok {
-		return &Unavailable{Wait: b.Wait, Reason: "too many requests are waiting for the public registry"}
+		return &Unavailable{Wait: b.Wait, Crowded: true, Reason: "too many requests are waiting for the public registry"}
 	}
 	if f, ok := errors.AsType[*upstream.Failure](err); ok {
 		return &Unavailable{Wait: transientWait, Reason: "the public registry did not answer (" + f.Outcome + ")"}

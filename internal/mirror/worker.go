@@ -155,7 +155,8 @@ func (w *Worker) judge(ctx context.Context, err error) Outcome {
 	if errors.Is(ctx.Err(), context.Canceled) { // the worker stops, which is not the job's fault
 		return Outcome{Result: Snoozed, Reason: "the worker stopped"}
 	}
-	if e, ok := errors.AsType[*gate.Unavailable](err); ok && e.Cooldown {
+	e, ok := errors.AsType[*gate.Unavailable](err)
+	if ok && (e.Cooldown || e.Crowded) { // clients go first
 		o.Result, o.Wait = Snoozed, w.afterClients(e)
 	} else if e, ok := errors.AsType[*Postponed](err); ok {
 		o.Result, o.Wait = Snoozed, e.Delay
@@ -175,7 +176,7 @@ func permanent(err error) bool {
 	return ok && e.Status >= 300 && e.Status < 500
 }
 
-// afterClients is when a job may ask a cooling authority again (R61): when the cooldown is over, and clients have had their chance to be
+// afterClients is when a job may ask a cooling or crowded authority again (R61): when that is over, and clients have had their chance to be
 // the probe.
 func (w *Worker) afterClients(e *gate.Unavailable) time.Duration {
 	if e.Probing {

@@ -40,6 +40,7 @@ func TestJudge(t *testing.T) {
 		{&gate.Unavailable{Wait: 10 * time.Minute, Cooldown: true, Reason: "paused"}, Snoozed, false, 10*time.Minute + clientsFirst},
 		{&gate.Unavailable{Wait: time.Second, Cooldown: true, Probing: true, Reason: "probed"}, Snoozed, false, time.Second},
 		{&gate.Unavailable{Wait: time.Second, Reason: "no answer"}, Failed, false, 0}, // no connection: an attempt
+		{&gate.Unavailable{Wait: 2 * time.Minute, Crowded: true, Reason: "busy"}, Snoozed, false, 2*time.Minute + clientsFirst}, // R90, R97
 		{&Postponed{Delay: time.Minute, Status: 429}, Snoozed, false, time.Minute},
 		{&Rejected{Status: 400}, Failed, true, 0},
 		{&gate.Refused{Status: 400}, Failed, true, 0},
