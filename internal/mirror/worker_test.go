@@ -39,7 +39,7 @@ func TestJudge(t *testing.T) {
 		{fmt.Errorf("wrapped: %w", ErrPresent), Present, false, 0},
 		{&gate.Unavailable{Wait: 10 * time.Minute, Cooldown: true, Reason: "paused"}, Snoozed, false, 10*time.Minute + clientsFirst},
 		{&gate.Unavailable{Wait: time.Second, Cooldown: true, Probing: true, Reason: "probed"}, Snoozed, false, time.Second},
-		{&gate.Unavailable{Wait: time.Second, Reason: "no answer"}, Failed, false, 0}, // no connection: an attempt
+		{&gate.Unavailable{Wait: time.Second, Reason: "no answer"}, Failed, false, 0},                                           // no connection: an attempt
 		{&gate.Unavailable{Wait: 2 * time.Minute, Crowded: true, Reason: "busy"}, Snoozed, false, 2*time.Minute + clientsFirst}, // R90, R97
 		{&Postponed{Delay: time.Minute, Status: 429}, Snoozed, false, time.Minute},
 		{&Rejected{Status: 400}, Failed, true, 0},
