@@ -131,4 +131,6 @@ type Transition struct {
 	Probe bool
 	// Shared reports that the change was learned from other processes through the Store.
 	Shared bool
+
+	kept chan struct{} // closed when the Memory has it
 }

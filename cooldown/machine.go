@@ -9,6 +9,7 @@ type state struct {
 	// cooling is false while the authority is open; then only counts and generation mean anything.
 	cooling  bool
 	deadline time.Time     // nothing is sent before it
+	most     time.Duration // what was left of it when it was set: nobody is told more
 	ceiling  time.Duration // of the next fallback delay
 	// lease names the probe under way in this process, or is 0. It is the owner token: it is never given out twice by one table.
 	lease      uint64
@@ -17,6 +18,7 @@ type state struct {
 	generation uint64    // of the shared state that this one has seen; 0 without a store
 	// valid is closed when the permits given out in this state are withdrawn; nil while none can be held.
 	valid  chan struct{}
+	kept   chan struct{} // closed when the Memory has this state; nil when it has nothing to learn
 	counts *counts
 }
 
@@ -37,9 +39,15 @@ func (s *state) probing(now time.Time) bool {
 	return (s.lease != 0 || s.elsewhere) && now.Before(s.leaseUntil)
 }
 
-// remaining is the time to the deadline, within 0 and MaxDelay: a caller's slightly older clock reading must not advertise more.
+// remaining is the time to the deadline, at least 0. A caller's clock reading may be a little older
+// than the one with which the deadline was set, and must not advertise more than was asked for.
 func (s *state) remaining(now time.Time) time.Duration {
-	return min(max(0, s.deadline.Sub(now)), MaxDelay)
+	return min(max(0, s.deadline.Sub(now)), s.most, MaxDelay)
+}
+
+// until sets the deadline.
+func (s *state) until(now, deadline time.Time) {
+	s.deadline, s.most = deadline, deadline.Sub(now)
 }
 
 // refusal is the answer to somebody who asks now, or nil when the slot is free or the authority open.
@@ -98,12 +106,14 @@ func (s state) throttled(now time.Time, a answer, draw func(ceiling time.Duratio
 	deadline := now.Add(delay)
 	switch {
 	case !s.cooling:
-		s.cooling, s.deadline, s.valid = true, deadline, nil
+		s.cooling, s.valid = true, nil
+		s.until(now, deadline)
 	case own: // an answer to an older request may have asked for more while the probe ran
 		s = s.settled()
-		s.deadline = later(s.deadline, deadline)
+		s.until(now, later(s.deadline, deadline))
 	case deadline.After(s.deadline):
-		s.deadline, s.valid, t.Kind = deadline, nil, TransitionExtended
+		s.valid, t.Kind = nil, TransitionExtended
+		s.until(now, deadline)
 	default:
 		return s, Transition{}
 	}

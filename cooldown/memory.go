@@ -34,9 +34,35 @@ func (t *Table) Restore(now time.Time, a Authority, remaining, ceiling time.Dura
 	return transition
 }
 
-// remember tells the memory that an authority's cooldown is another one than before.
-func (t *Table) remember(now time.Time, transition Transition) {
-	if t.memory != nil && transition.Kind != TransitionNone {
-		t.memory.Remember(now, t, transition.Authority)
+// Recall takes in what the Memory knows, and waits until it knows what this table knows. It is for
+// those who tell others what Look or Snapshot say. Without a Memory it does nothing.
+func (t *Table) Recall(now time.Time) {
+	if t.memory == nil {
+		return
+	}
+	t.memory.Recall(now, t, false)
+	for _, s := range t.view.Load().all() {
+		s.awaitKept()
+	}
+}
+
+// remember tells the memory that an authority's cooldown is another one than before, and then those
+// who wait to tell others of it.
+func (t *Table) remember(now time.Time, transition *Transition) {
+	if t.memory == nil || transition.Kind == TransitionNone {
+		return
+	}
+	if transition.kept != nil {
+		defer close(transition.kept)
+	}
+	transition.kept = nil
+	t.memory.Remember(now, t, transition.Authority)
+}
+
+// awaitKept returns when the Memory has the state: nobody may hear of a cooldown that the end of the
+// process would make forgotten.
+func (s *state) awaitKept() {
+	if s != nil && s.kept != nil {
+		<-s.kept
 	}
 }

@@ -2,7 +2,9 @@ package cooldown_test
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/ecluse-gate/ecluse/cooldown"
@@ -191,4 +193,72 @@ func TestNewsOfTheStoreAreRemembered(t *testing.T) {
 	table.Ask(now, kept)
 	table.Observe(now, kept, cooldown.Shared{Generation: 7, Cooling: true, Remaining: 30 * time.Second, Ceiling: 120 * time.Second})
 	n.want(t, "recall false", "remember kept cooling 30s 2m0s")
+}
+
+// slowMemory remembers when it is let.
+type slowMemory struct{ let chan struct{} }
+
+func (slowMemory) Recall(time.Time, *cooldown.Table, bool) {}
+
+func (m slowMemory) Remember(time.Time, *cooldown.Table, cooldown.Authority) { <-m.let }
+
+// R100: nobody hears of a cooldown before it is kept: not the caller whose answer began it, not those who are refused, and not those
+// who ask how things stand.
+func TestNobodyHearsOfWhatIsNotKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := slowMemory{make(chan struct{})}
+		table := cooldown.New(cooldown.Options{Memory: m})
+		a := cooldown.Authority{Host: "registry.example", Port: 443}
+		now := time.Now()
+		permit, _ := table.Ask(now, a)
+		var told atomic.Int32
+		go func() {
+			permit.Finish(now, 429, retryafter.Parse([]string{"30"}, now))
+			told.Add(1)
+		}()
+		synctest.Wait()
+		for _, hear := range []func(){
+			func() { table.Ask(now, a) }, func() { table.Recall(now) },
+		} {
+			go func() {
+				hear()
+				told.Add(1)
+			}()
+		}
+		synctest.Wait()
+		if n := told.Load(); n != 0 {
+			t.Errorf("%d heard of it", n)
+		}
+		close(m.let)
+		synctest.Wait()
+		if n := told.Load(); n != 3 {
+			t.Errorf("%d were told at last", n)
+		}
+	})
+}
+
+// R16, R35, R36: several answers that come together move the deadline by moments; nobody is told more than they ask for, although a
+// caller's reading of the clock is a moment older than that with which the deadline was set.
+func TestNobodyIsToldMoreThanWasAskedFor(t *testing.T) {
+	table := cooldown.New(cooldown.Options{})
+	a := cooldown.Authority{Host: "registry.example", Port: 443}
+	now := time.Now()
+	var permits []cooldown.Permit
+	for range 3 {
+		permit, _ := table.Ask(now, a)
+		permits = append(permits, permit)
+	}
+	for i, permit := range permits {
+		at := now.Add(time.Duration(i) * time.Millisecond)
+		permit.Finish(at, 429, retryafter.Parse([]string{"2"}, at))
+	}
+	if _, refusal := table.Ask(now, a); refusal == nil || refusal.Wait != 2*time.Second {
+		t.Errorf("%+v", refusal)
+	}
+	if s := table.Look(now, a); s.Remaining != 2*time.Second {
+		t.Errorf("%+v", s)
+	}
+	if _, refusal := table.Ask(now.Add(2*time.Second+time.Millisecond), a); refusal == nil || refusal.Wait != time.Millisecond {
+		t.Errorf("%+v", refusal)
+	}
 }

@@ -102,10 +102,12 @@ func (s state) informed(now time.Time, remaining, ceiling time.Duration) (state,
 	switch {
 	case !s.cooling:
 		t.Kind = TransitionEntered
-		s.cooling, s.ceiling, s.deadline, s.valid = true, Fallback, deadline, nil
+		s.cooling, s.ceiling, s.valid = true, Fallback, nil
+		s.until(now, deadline)
 	case deadline.After(s.deadline):
 		t.Kind = TransitionExtended
-		s.deadline, s.valid = deadline, nil
+		s.valid = nil
+		s.until(now, deadline)
 	}
 	s.ceiling = min(max(s.ceiling, ceiling), MaxDelay)
 	if t.Kind == TransitionNone {
@@ -141,7 +143,7 @@ func (t *Table) merge(now time.Time, a Authority, news Shared) Transition {
 }
 
 func (t *Table) tell(now time.Time, transition Transition) {
-	t.remember(now, transition)
+	t.remember(now, &transition)
 	if transition.Kind != TransitionNone {
 		t.onShared(transition)
 	}

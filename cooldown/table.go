@@ -96,7 +96,9 @@ func systemRand(n int64) int64 {
 }
 
 // Ask is whether a request may be sent to the authority now. It returns a permit, which must be settled, or a refusal, which says how
-// long to wait. Ask never waits; with a Store it takes a round trip of the store's when a probe is due or the authority is new.
+// long to wait. Ask never waits; with a Store it takes a round trip of the store's when a probe is due or the authority is new,
+// and with a Memory a refusal comes when that has the cooldown, so that nobody hears of one that the end of the process would
+// make forgotten.
 func (t *Table) Ask(now time.Time, a Authority) (Permit, *Refusal) {
 	if t.memory != nil {
 		t.memory.Recall(now, t, false)
@@ -119,6 +121,7 @@ func (t *Table) askSlow(now time.Time, a Authority, s *state) (Permit, *Refusal)
 	}
 	if refusal := s.refusal(now, a); refusal != nil {
 		s.counts.refused.Add(1)
+		s.awaitKept()
 		return Permit{}, refusal
 	}
 	return t.askProbe(now, a)
@@ -147,6 +150,7 @@ func (t *Table) askProbe(now time.Time, a Authority) (Permit, *Refusal) {
 	switch {
 	case refusal != nil:
 		t.refused(a)
+		t.view.Load().get(a).awaitKept()
 		return Permit{}, refusal
 	case lease == 0 || t.store == nil:
 		return t.permit(a, lease), nil
@@ -170,6 +174,10 @@ func (t *Table) change(a Authority, f func(state) (state, Transition)) Transitio
 		s = new(opened(0, new(counts)))
 	}
 	next, transition := f(*s)
+	if t.memory != nil && transition.Kind != TransitionNone {
+		transition.kept = make(chan struct{})
+		next.kept = transition.kept
+	}
 	if next != *s {
 		t.view.Store(old.with(a, &next))
 	}
@@ -183,7 +191,7 @@ func (t *Table) change(a Authority, f func(state) (state, Transition)) Transitio
 // throttle takes in a throttling answer, and tells the other processes.
 func (t *Table) throttle(now time.Time, p Permit, a answer) Transition {
 	transition := t.change(p.authority, func(s state) (state, Transition) { return s.throttled(now, a, t.draw) })
-	t.remember(now, transition)
+	t.remember(now, &transition)
 	if t.store == nil || transition.Kind == TransitionNone {
 		return transition
 	}
@@ -195,8 +203,9 @@ func (t *Table) throttle(now time.Time, p Permit, a answer) Transition {
 	if err != nil {
 		return transition
 	}
-	if more := t.merge(now, p.authority, known); more.Kind == TransitionExtended {
-		t.remember(now, more)
+	more := t.merge(now, p.authority, known)
+	t.remember(now, &more)
+	if more.Kind == TransitionExtended {
 		transition.Delay, transition.Ceiling = more.Delay, more.Ceiling
 	}
 	return transition
@@ -211,7 +220,7 @@ func (t *Table) recover(now time.Time, p Permit, status int) Transition {
 		return s.recovered(), Transition{Kind: TransitionRecovered, Status: status, Ceiling: Fallback, Probe: true}
 	})
 	if transition.Kind == TransitionRecovered {
-		t.remember(now, transition)
+		t.remember(now, &transition)
 		t.settle(now, p, true)
 	}
 	return transition

@@ -21,6 +21,7 @@ import (
 type exchange struct {
 	transport *Transport
 	request   *http.Request
+	ctx       context.Context //nolint:containedctx // the exchange's own, whose end is its end
 	cancel    context.CancelCauseFunc
 	fresh     bool // only a new connection will do
 	began     time.Time
@@ -35,8 +36,8 @@ type exchange struct {
 	reused   bool     // that connection had served before
 	dropping bool     // the connection at hand was closed before anything could be written
 	written  bool     // it was written
+	returned int      // how often an HTTP/2 server gave it back
 	answered bool     // the first byte of an answer has arrived
-	unread   bool     // an HTTP/2 server gave it back
 	stopped  error    // why nothing may be written any more: a *cooldown.Refusal, errResent or ErrHiddenAnswer
 }
 
@@ -55,6 +56,7 @@ func (e *exchange) roundTrip() (*http.Response, Attempt, error) {
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GetConn: e.getConn, GotConn: e.gotConn, WroteHeaders: e.wroteHeaders, GotFirstResponseByte: e.firstByte,
 	})
+	e.ctx = ctx
 	returned := false
 	defer func() {
 		if !returned {
@@ -107,6 +109,9 @@ func (e *exchange) gotConn(info httptrace.GotConnInfo) {
 	if !shared {
 		e.await(info.Conn)
 	}
+	if shared && e.givenBack() {
+		return
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.traced, e.dropping = true, false
@@ -115,7 +120,7 @@ func (e *exchange) gotConn(info httptrace.GotConnInfo) {
 	case e.answered:
 		e.stopped = ErrHiddenAnswer
 	case e.written:
-		e.stopped, e.unread = errResent, shared
+		e.stopped = errResent
 	case e.fresh && info.Reused && !shared:
 		e.dropping = true
 		drop(info.Conn) // nothing is written to it, so that the transport goes on to the next by itself
@@ -134,6 +139,30 @@ func (e *exchange) gotConn(info httptrace.GotConnInfo) {
 	if !shared {
 		drop(info.Conn)
 	}
+}
+
+// maxReturned bounds how often a request is written again that HTTP/2 servers gave back. net/http waits between these
+// writes, for seven seconds in all.
+const maxReturned = 4
+
+// givenBack judges a request anew that an HTTP/2 server gave back unread (GOAWAY, REFUSED_STREAM), and that net/http,
+// which knows of what it does, is about to write again: it may while the authority is open. What was written before is an
+// attempt of its own. A probe is never written again.
+func (e *exchange) givenBack() bool {
+	e.mu.Lock()
+	if !e.written || e.answered || e.stopped != nil || e.returned == maxReturned || e.permit.Probe() || !e.judge() {
+		e.mu.Unlock()
+		return false
+	}
+	e.returned++
+	before := Attempt{
+		Authority: e.permit.Authority(), Method: e.request.Method, Err: errResent, Began: e.began, Ended: e.transport.now(),
+	}
+	e.began, e.written, e.wrote = before.Ended, false, make(chan struct{})
+	e.mu.Unlock()
+	e.transport.count(e.request, before)
+	go e.watch(e.ctx)
+	return true
 }
 
 // await waits for the verdict of the exchange that had the connection before: net/http gives a connection on when an
@@ -217,14 +246,14 @@ func (e *exchange) firstByte() {
 func (e *exchange) watch(ctx context.Context) {
 	for {
 		e.mu.Lock()
-		withdrawn := e.permit.Withdrawn()
+		withdrawn, wrote := e.permit.Withdrawn(), e.wrote
 		e.mu.Unlock()
 		select {
 		case <-withdrawn:
 			if e.withdraw() {
 				return
 			}
-		case <-e.wrote:
+		case <-wrote:
 			return
 		case <-ctx.Done():
 			return
@@ -303,25 +332,16 @@ func (e *exchange) answer(response *http.Response) Attempt {
 	return a
 }
 
-// unreadRepeats bounds how often a request is repeated that HTTP/2 servers gave back unread. One that is sent away from a
-// busy connection may meet the next one's end as well.
-const unreadRepeats = 3
-
-// repeats is how often the request may be repeated after it ended with this error: once when it met a connection that had
-// died before it, which is one that had served before and brought not one byte of an answer. The transport's own wish to
-// send it again says so as well.
-func (e *exchange) repeats(err error) int {
+// diedIdle reports whether the request met a connection that had died before it, and may be repeated: one that had served
+// before, and that brought not one byte of an answer. The transport's own wish to send it again says so as well.
+func (e *exchange) diedIdle(err error) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {
-	case e.unread:
-		return unreadRepeats
 	case errors.Is(e.stopped, errResent):
-		return 1
+		return e.returned == 0
 	case e.stopped != nil, e.request.Context().Err() != nil, timedOut(err):
-		return 0
-	case e.reused && !e.answered:
-		return 1
+		return false
 	}
-	return 0
+	return e.reused && !e.answered && e.returned == 0
 }

@@ -95,11 +95,12 @@ func refuseStream(f *http2.Framer, stream uint32) {
 func goAway(f *http2.Framer, stream uint32) { _ = f.WriteGoAway(stream-1, http2.ErrCodeNo, nil) }
 
 // R95 R96: what an HTTP/2 server gives back unread, by REFUSED_STREAM or GOAWAY, the transport would send again up to six
-// times. It is sent up to three times more while the authority is open, each write told as an attempt, and a probe is never
+// times. It is sent up to four times more while the authority is open, each write told as an attempt, and a probe is never
 // sent again.
 func TestHTTP2IsNotRetriedUnasked(t *testing.T) {
 	for name, giveBack := range map[string]func(*http2.Framer, uint32){"REFUSED_STREAM": refuseStream, "GOAWAY": goAway} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			var always atomic.Bool
 			url, base, seen := framed(t, func(n int64, f *http2.Framer, stream uint32) {
 				switch {
@@ -140,8 +141,8 @@ func TestHTTP2IsNotRetriedUnasked(t *testing.T) {
 				response.Body.Close()
 				t.Fatal("answered")
 			}
-			if n := seen.Load() - before; n != 4 || len(g.attempts) != int(seen.Load()) {
-				t.Errorf("%d requests arrived while it is open, want 4; %d attempts of %d", n, len(g.attempts), seen.Load())
+			if n := seen.Load() - before; n != 5 || len(g.attempts) != int(seen.Load()) {
+				t.Errorf("%d requests arrived while it is open, want 5; %d attempts of %d", n, len(g.attempts), seen.Load())
 			}
 		})
 	}

@@ -100,9 +100,9 @@ var ErrNoTable = errors.New("cooldownhttp: Transport.Table is nil")
 //
 // The table is asked twice: before any connection is made or waited for, and again when the request is about to be
 // written. A permit that no longer holds by then is a refusal, and nothing is written. Base never writes a request
-// again by itself; a read that met a connection which had died while idle is repeated once, on a fresh connection, and one
-// that an HTTP/2 server gave back unread (GOAWAY, REFUSED_STREAM) up to three times. Each time the table is asked again,
-// and only while the authority is open is anything repeated.
+// again by itself; a read that met a connection which had died while idle is repeated once, on a fresh connection. What an
+// HTTP/2 server gave back unread (GOAWAY, REFUSED_STREAM), net/http writes again. Both go through the table again, and only
+// while the authority is open is anything repeated.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	permit, err := t.ask(r)
 	if err != nil {
@@ -124,9 +124,9 @@ func (t *Transport) Send(r *http.Request, permit cooldown.Permit) (*http.Respons
 		return nil, Attempt{}, err
 	}
 	e := newExchange(t, r, permit)
-	for repeated := 0; ; repeated++ {
+	for repeated := false; ; repeated = true {
 		response, attempt, err := e.roundTrip()
-		if err == nil || repeated >= e.repeats(err) {
+		if err == nil || repeated || !e.diedIdle(err) {
 			return response, attempt, err
 		}
 		again, ok := repeatable(r)

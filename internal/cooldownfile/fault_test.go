@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/ecluse-gate/ecluse/internal/durable"
@@ -107,6 +108,26 @@ func TestFailedWriteIsMadeUpFor(t *testing.T) {
 	q := begin(t, dir)
 	q.waits(start, npm, time.Minute)
 	q.waits(start, files, time.Minute)
+}
+
+// R100: a write that failed is also made up for without another change, when a request asks.
+func TestFailedWriteIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir, full := t.TempDir(), true
+		p := beginWith(t, dir, durable.Options{Around: func(s durable.Step, _ string, call func() error) error {
+			if full && s == durable.StepWrite {
+				return errDisk
+			}
+			return call()
+		}})
+		p.meet(start, npm, 429, "60")
+		full = false
+		for _, after := range []time.Duration{time.Second, 4 * time.Second} {
+			p.table.Ask(start.Add(after), npm)
+			synctest.Wait()
+		}
+		begin(t, dir).waits(start.Add(4*time.Second), npm, 56*time.Second)
+	})
 }
 
 // R100: a recovery that could not be written is one all the same, whatever else changes in the

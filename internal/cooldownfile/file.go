@@ -9,6 +9,7 @@
 package cooldownfile
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"log/slog"
@@ -30,6 +31,8 @@ const Name = "cooldowns.json"
 const (
 	// interval is how old a look at the file may be for a request that is only being asked for.
 	interval = 50 * time.Millisecond
+	// again is how long after a failed write the next one is tried, when a request asks.
+	again = 3 * time.Second
 	// maxKnown bounds what is remembered of cooldowns that are no longer in the file.
 	maxKnown = 4 * maxRecords
 )
@@ -39,6 +42,8 @@ type File struct {
 	shared *durable.Shared
 	logger *slog.Logger
 	looked atomic.Int64 // when the file was last looked at, in nanoseconds of the wall clock
+	failed atomic.Int64 // when a write failed that was not made up for, in the same; 0 for none
+	ailing atomic.Bool  // the last write failed
 
 	// guards edition and known; held while the file is read, since requests have to wait for that
 	news    sync.RWMutex
@@ -85,6 +90,9 @@ func (f *File) Close() { f.edition.Close() }
 // Recall implements cooldown.Memory.
 func (f *File) Recall(now time.Time, t *cooldown.Table, written bool) {
 	at := now.UnixNano()
+	if failed := f.failed.Load(); failed != 0 && at >= failed+int64(again) && f.failed.CompareAndSwap(failed, 0) {
+		go f.retry(now, t) // it may take as long as another process holds the lock
+	}
 	if last := f.looked.Load(); !written && last <= at && at < last+int64(interval) {
 		return
 	}
@@ -156,6 +164,11 @@ func (f *File) Remember(now time.Time, t *cooldown.Table, a cooldown.Authority) 
 		c.now = now
 	}
 	f.joining.Unlock()
+	f.do(c, t)
+}
+
+// do writes a commit, or waits for whoever does.
+func (f *File) do(c *commit, t *cooldown.Table) {
 	c.once.Do(func() {
 		f.writing.Lock()
 		defer f.writing.Unlock()
@@ -166,8 +179,19 @@ func (f *File) Remember(now time.Time, t *cooldown.Table, a cooldown.Authority) 
 	})
 }
 
+// retry writes what a failed write has left for the next one.
+func (f *File) retry(now time.Time, t *cooldown.Table) {
+	f.joining.Lock()
+	c := f.next
+	if now.After(c.now) {
+		c.now = now
+	}
+	f.joining.Unlock()
+	f.do(c, t)
+}
+
 // write makes the file say what the table says of some authorities. What could not be written is
-// tried again with the next change.
+// tried again with the next change, or soon when a request asks.
 func (f *File) write(now time.Time, t *cooldown.Table, dirty map[cooldown.Authority]struct{}) {
 	before := map[cooldown.Authority]known{}
 	err := f.shared.Update(func(old *durable.Edition) ([]byte, error) {
@@ -185,10 +209,18 @@ func (f *File) write(now time.Time, t *cooldown.Table, dirty map[cooldown.Author
 		}
 		return render(now, records)
 	})
+	if err == nil && f.ailing.Swap(false) {
+		f.logger.Info("cooldowns are kept again", slog.String("file", f.shared.Path()))
+	}
 	if err == nil || errors.Is(err, fs.ErrNotExist) { // without a data folder nothing is kept (R32)
 		return
 	}
-	f.logger.Warn("a cooldown was not kept; other processes do not know of it, and a restart forgets it; "+
+	f.failed.Store(now.UnixNano())
+	level := slog.LevelDebug // what fails again and again is said once
+	if !f.ailing.Swap(true) {
+		level = slog.LevelWarn
+	}
+	f.logger.Log(context.Background(), level, "a cooldown was not kept; other processes do not know of it, and a restart forgets it; "+
 		"check that the data folder is writable and not full", slog.String("file", f.shared.Path()), obs.Err(err))
 	f.joining.Lock()
 	maps.Copy(f.next.dirty, dirty)

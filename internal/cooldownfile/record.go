@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -27,6 +28,9 @@ type record struct {
 	delay   time.Duration
 	ceiling time.Duration
 }
+
+// ends is the deadline, in nanoseconds of the wall clock.
+func (r record) ends() int64 { return r.met + int64(r.delay) }
 
 // ahead reports that the wall clock was set back since.
 func (r record) ahead(now time.Time) bool { return r.met > now.Add(skew).UnixNano() }
@@ -68,7 +72,7 @@ func understand(e *durable.Edition) (map[cooldown.Authority]record, []problem) {
 	records := map[cooldown.Authority]record{}
 	switch {
 	case e.Err != nil:
-		return records, []problem{{what: e.Err.Error(), remedy: "make it a file that only ecluse's user may read and write, or remove it"}}
+		return records, []problem{{what: e.Err.Error(), remedy: "make it a file of at most " + strconv.Itoa(maxBytes) + " bytes that only ecluse's user may read and write, or remove it"}}
 	case e.Content == nil:
 		return records, nil
 	}
@@ -97,6 +101,12 @@ func understand(e *durable.Edition) (map[cooldown.Authority]record, []problem) {
 		if err != nil {
 			problems = append(problems, problem{what: fmt.Sprintf("cooldowns[%d]: %v", i, err), remedy: remedyReplace})
 			continue
+		}
+		if old, twice := records[a]; twice { // nothing that is known is ever shortened
+			r.ceiling = max(r.ceiling, old.ceiling)
+			if old.ends() > r.ends() {
+				r.met, r.delay = old.met, old.delay
+			}
 		}
 		records[a] = r
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ecluse-gate/ecluse/internal/registry"
+	"github.com/ecluse-gate/ecluse/internal/upstream"
 )
 
 // What is not fresh says yes, never no (R99): a version that was published since is not in it.
@@ -36,13 +37,14 @@ func (g *Gate) find(ctx context.Context, name, what string, has func(*entry) boo
 }
 
 // confirmed gives a document in which an absence may be believed, unless it is stale: one that was
-// read for this request, or, while the authority is open, within missTTL.
+// read for this request, or, while the authority is open, within missTTL by this process. What an
+// absence makes final, as it does for a mirror job, is believed of the first kind alone.
 func (g *Gate) confirmed(ctx context.Context, name string, got fetched) (fetched, error) {
 	if got.fresh || got.stale != nil {
 		return got, nil
 	}
 	maxAge := min(missTTL, g.TTL)
-	if _, closed := g.Public.Remaining(time.Now()); closed {
+	if _, closed := g.Public.Remaining(time.Now()); closed || got.entry.earlier || upstream.IsBackground(ctx) {
 		maxAge = 0
 	}
 	return g.publicDocument(ctx, name, maxAge)

@@ -22,6 +22,7 @@ type entry struct {
 	etag    string
 	fetched time.Time // when the body was read
 	checked time.Time // when an upstream last confirmed it
+	earlier bool      // it comes from an earlier process, and no upstream has confirmed it in this one
 
 	contentType string // of the body
 	url         *url.URL
@@ -116,7 +117,7 @@ func (g *Gate) fetch(ctx context.Context, name string, kept *entry) (fetched, er
 // confirm keeps a document as current, with the validators that came with it.
 func (g *Gate) confirm(name string, kept *entry) fetched {
 	fresh := *kept
-	fresh.checked = time.Now()
+	fresh.checked, fresh.earlier = time.Now(), false
 	g.keep(name, &fresh)
 	g.touch(name, fresh.checked)
 	return fetched{entry: &fresh}

@@ -99,7 +99,11 @@ func (g *Gate) relay(r ArtifactRequest, err error) error {
 		return err
 	}
 	if e.throttled && (r.worker || !e.taken.CompareAndSwap(false, true)) {
-		wait := g.cooled(e.from, e.wait)
+		left, closed := e.from.Remaining(time.Now()) // it may have taken long to read the refusal
+		if !closed || left <= 0 {
+			left = transientWait
+		}
+		wait := g.cooled(e.from, left)
 		wait.Collapsed = true
 		return wait
 	}

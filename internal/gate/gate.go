@@ -33,7 +33,7 @@ const (
 	// missTTL is how young a document must be for the absence of a version in it to be believed without asking again.
 	missTTL = 5 * time.Second
 	// refusalTime bounds how long the body of an upstream's refusal is waited for.
-	refusalTime = 10 * time.Second
+	refusalTime = 2 * time.Second
 )
 
 // Ecosystem is what one protocol lends to the pipeline. All functions are pure and safe for concurrent use.

@@ -141,7 +141,8 @@ func (g *Gate) load(name string) (*entry, error) {
 		return nil, err
 	}
 	e := &entry{
-		doc: doc, etag: head.ETag, fetched: head.Fetched, checked: info.ModTime(), contentType: src.ContentType, url: src.URL, renderings: &renderings{},
+		doc: doc, etag: head.ETag, fetched: head.Fetched, checked: info.ModTime(), earlier: true, contentType: src.ContentType, url: src.URL,
+		renderings: &renderings{},
 	}
 	if now := time.Now(); e.checked.After(now) { // a clock was set back
 		e.checked, e.fetched = time.Time{}, time.Time{}

@@ -38,7 +38,9 @@ func (s *Server) Admin() http.Handler {
 
 func (s *Server) authorities() []Authority {
 	out := []Authority{}
-	for _, st := range s.opts.Table.Snapshot(time.Now()) {
+	now := time.Now()
+	s.opts.Table.Recall(now)
+	for _, st := range s.opts.Table.Snapshot(now) {
 		out = append(out, Authority{
 			Host: st.Authority.Host, Port: st.Authority.Port, State: st.Phase.String(),
 			Remaining: st.Remaining.Seconds(), Ceiling: st.Ceiling.Seconds(), Refused: s.opts.Metrics.Refused(st.Authority.String()),
@@ -49,7 +51,9 @@ func (s *Server) authorities() []Authority {
 
 func (s *Server) gauges() []obs.AuthorityState {
 	var out []obs.AuthorityState
-	for _, st := range s.opts.Table.Snapshot(time.Now()) {
+	now := time.Now()
+	s.opts.Table.Recall(now)
+	for _, st := range s.opts.Table.Snapshot(now) {
 		value := map[cooldown.Phase]float64{cooldown.PhaseOpen: 0, cooldown.PhaseCooling: 1, cooldown.PhaseProbing: 2, cooldown.PhaseDue: 3}[st.Phase]
 		out = append(out, obs.AuthorityState{Host: st.Authority.String(), State: value, Remaining: st.Remaining})
 	}

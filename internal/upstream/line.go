@@ -55,6 +55,7 @@ type line struct {
 	epoch    int           // counts restarts, so that answers to older requests prove nothing
 	refill   *time.Timer   // when the budget has room again, while somebody waits for that
 	changed  chan struct{} // closed by the next change of the authority's state
+	end      time.Time     // of the cooldown, as it was logged last
 }
 
 // turn brings the place of somebody who waits; a nil place says that the authority is closed.
@@ -111,13 +112,13 @@ func (l *line) join(ctx context.Context) (*list.Element, *place, error) {
 	}
 	queue := l.queue(ctx)
 	ahead := l.waiting[0].Len()
-	if isBackground(ctx) {
+	if IsBackground(ctx) {
 		ahead += l.waiting[1].Len()
 	}
 	if ahead == 0 && l.free(time.Now()) {
 		return nil, l.give(), nil
 	}
-	if wait := l.estimate(ahead); queue.Len() >= maxInLine || wait > lineTimeout {
+	if wait := l.estimate(ahead); queue.Len() >= maxInLine || wait > lineTimeout-lineTimeout/20 { // others may come first
 		return nil, nil, &Busy{Wait: max(wait, transientPause)}
 	}
 	e := queue.PushBack(make(turn, 1))
@@ -126,7 +127,7 @@ func (l *line) join(ctx context.Context) (*list.Element, *place, error) {
 }
 
 func (l *line) queue(ctx context.Context) *list.List {
-	if isBackground(ctx) {
+	if IsBackground(ctx) {
 		return &l.waiting[1]
 	}
 	return &l.waiting[0]
@@ -204,18 +205,22 @@ func (p *place) leave(good bool) {
 	l := p.line
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if p.epoch != l.epoch { // from before the last change, and no longer counted
+		return
+	}
 	l.underWay--
-	if good && p.epoch == l.epoch {
+	if good {
 		l.places = min(l.places+1, maxPlaces)
 	}
 	l.serve(time.Now())
 }
 
 // restart begins anew, after the authority's state has changed: with few places, and with a look at the cooldown for all who wait.
+// What is still under way from before takes none of the places: it may hang for long.
 func (l *line) restart() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.places = firstPlaces
+	l.places, l.underWay = firstPlaces, 0
 	l.epoch++
 	close(l.changed)
 	l.changed = make(chan struct{})
@@ -245,7 +250,27 @@ func Background(ctx context.Context) context.Context {
 	return context.WithValue(ctx, backgroundKey{}, true)
 }
 
-func isBackground(ctx context.Context) bool {
+// IsBackground reports whether the work was marked by Background.
+func IsBackground(ctx context.Context) bool {
 	background, _ := ctx.Value(backgroundKey{}).(bool)
 	return background
+}
+
+// told notes the end of a cooldown that is logged.
+func (l *line) told(end time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.end = end
+}
+
+// longer reports whether a cooldown ends a second later, or more, than was logged last, and notes
+// it. Many answers come together, and each moves the end by a moment.
+func (l *line) longer(end time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if end.Before(l.end.Add(time.Second)) {
+		return false
+	}
+	l.end = end
+	return true
 }

@@ -62,8 +62,10 @@ func (p *Public) Authority() cooldown.Authority { return p.authority }
 // Base is the address that the upstream is configured with.
 func (p *Public) Base() string { return p.base.String() }
 
-// Remaining is how long the authority still cools, and whether it is not open. Reading it changes nothing (tc-072).
+// Remaining is how long the authority still cools, and whether it is not open. Reading it changes
+// nothing but what is known of other processes (tc-072).
 func (p *Public) Remaining(now time.Time) (wait time.Duration, closed bool) {
+	p.client.opts.Table.Recall(now)
 	s := p.client.opts.Table.Look(now, p.authority)
 	return s.Remaining, s.Phase != cooldown.PhaseOpen
 }

@@ -140,6 +140,17 @@ func (g *registry) answerFirst(status int, retryAfter string) {
 	synctest.Wait()
 }
 
+// answerLast answers the youngest request that waits.
+func (g *registry) answerLast(status int) {
+	g.t.Helper()
+	synctest.Wait()
+	g.mu.Lock()
+	a := g.waiting[len(g.waiting)-1]
+	g.mu.Unlock()
+	g.answer(a, reply{status, ""})
+	synctest.Wait()
+}
+
 // arrived wants so many requests since the start, and so many of them unanswered.
 func (g *registry) arrived(all, waiting int) {
 	g.t.Helper()

@@ -123,11 +123,14 @@ func (c *Client) transition(ctx context.Context, t cooldown.Transition) {
 	switch t.Kind {
 	case cooldown.TransitionEntered:
 		c.opts.Metrics.CooldownEntered(a.String(), t.Hint)
+		c.line(a).told(time.Now().Add(t.Delay))
 		obs.LogEntered(ctx, c.opts.Logger, entry)
 	case cooldown.TransitionRecovered:
 		obs.LogRecovered(ctx, c.opts.Logger, a.Host, int(a.Port))
 	case cooldown.TransitionExtended:
-		obs.LogExtended(ctx, c.opts.Logger, entry, time.Now().Add(t.Delay))
+		if end := time.Now().Add(t.Delay); c.line(a).longer(end) {
+			obs.LogExtended(ctx, c.opts.Logger, entry, end)
+		}
 	case cooldown.TransitionNone:
 	}
 	c.line(a).restart()
