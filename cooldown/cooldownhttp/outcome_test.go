@@ -51,7 +51,9 @@ func TestOutcome(t *testing.T) {
 	}{
 		{cooldownhttp.Attempt{Status: 101}, "success"},
 		{cooldownhttp.Attempt{Status: 206}, "success"},
+		{cooldownhttp.Attempt{Status: 300}, "server_error"},
 		{cooldownhttp.Attempt{Status: 307}, "server_error"},
+		{cooldownhttp.Attempt{Status: 400}, "client_error"},
 		{cooldownhttp.Attempt{Status: 410}, "client_error"},
 		{cooldownhttp.Attempt{Status: 503}, "server_error"},
 		{cooldownhttp.Attempt{Status: 503, Throttled: true}, "throttled"},
@@ -66,6 +68,32 @@ func TestOutcome(t *testing.T) {
 		if got := test.attempt.Outcome(); got != test.want {
 			t.Errorf("%+v: %s, want %s", test.attempt, got, test.want)
 		}
+	}
+}
+
+// R81: a context that has ended says who gave up, and its cause, if it was the clock; whatever the error is that it led to.
+func TestOutcomeOf(t *testing.T) {
+	broken := errors.New("broken")
+	for _, test := range []struct {
+		cause error // nil for a context that goes on
+		err   error
+		want  string
+	}{
+		{nil, broken, "connection"},
+		{nil, os.ErrDeadlineExceeded, "timeout"},
+		{context.Canceled, broken, "cancelled"},
+		{broken, os.ErrDeadlineExceeded, "cancelled"},
+		{os.ErrDeadlineExceeded, broken, "timeout"},
+		{os.ErrDeadlineExceeded, context.Canceled, "timeout"},
+	} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		if test.cause != nil {
+			cancel(test.cause)
+		}
+		if got := cooldownhttp.OutcomeOf(ctx, test.err); got != test.want {
+			t.Errorf("%v because of %v: %s, want %s", test.err, test.cause, got, test.want)
+		}
+		cancel(nil)
 	}
 }
 
