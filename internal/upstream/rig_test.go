@@ -38,6 +38,7 @@ type reply struct {
 type registry struct {
 	t      *testing.T
 	public *upstream.Public
+	table  *cooldown.Table
 	log    *bytes.Buffer
 
 	mu      sync.Mutex
@@ -69,8 +70,8 @@ func inRegistry(t *testing.T, o upstream.Options, test func(*registry)) {
 // client makes the upstream of the registry at its address.
 func (g *registry) client(o upstream.Options) (done func()) {
 	g.t.Helper()
-	o.Table = cooldown.New(cooldown.Options{Strict: func(m cooldown.Misuse) { panic(fmt.Sprint("permit ", m.Kind)) }})
-	o.Metrics, o.Tracer = obs.NewMetrics(), tracenoop.NewTracerProvider().Tracer("")
+	g.table = cooldown.New(cooldown.Options{Strict: func(m cooldown.Misuse) { panic(fmt.Sprint("permit ", m.Kind)) }})
+	o.Table, o.Metrics, o.Tracer = g.table, obs.NewMetrics(), tracenoop.NewTracerProvider().Tracer("")
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.NewTextHandler(g.log, nil))
 	}
