@@ -43,7 +43,7 @@ func (l *loader) readBudgets() {
 	for _, layer := range l.layers {
 		for path, v := range layer {
 			name, field, ok := cutBudget(path)
-			if !ok || !slices.Contains(budgetFields, field) {
+			if !ok || v.group || !slices.Contains(budgetFields, field) {
 				continue // refuseUnknown speaks of it
 			}
 			if said[name] == nil {
@@ -99,7 +99,7 @@ func (l *loader) checkBudgets() {
 	for _, a := range authorities {
 		if !slices.ContainsFunc(l.cfg.upstreams(), func(u upstream) bool {
 			at, err := cooldown.AuthorityOf(u.url)
-			return err == nil && at == a && (u.public() || u == l.cfg.Advisories.upstream())
+			return err == nil && at == a && (u.public() || u.key == advisoriesSource)
 		}) {
 			l.cfg.warn(budgetPrefix + a.String() + ": no public upstream is there, so it does nothing")
 		}

@@ -38,8 +38,27 @@ budget:
 	if shown["budget.pypi.org:443.burst"] != "50" || shown["budget.npm.example.rate"] != "2.5" {
 		t.Errorf("shown: %v", shown)
 	}
-	if c := load(t, with("budget: {elsewhere.example: {rate: 1}}")); len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0], "elsewhere.example:443") {
-		t.Errorf("a budget for nobody: %q", c.Warnings)
+	for _, nobody := range []string{"elsewhere.example", "private.example"} { // that one is not cooled either
+		c := load(t, with("mounts: {npm: {private: https://private.example/}}\nbudget: {"+nobody+": {rate: 1}}"))
+		if len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0], nobody+":443") {
+			t.Errorf("a budget for nobody: %q", c.Warnings)
+		}
+	}
+}
+
+// R90: the bounds themselves are allowed, and so is a budget for where advisories come from.
+func TestBudgetBounds(t *testing.T) {
+	c := load(t, with(`
+advisories: {source: "https://osv.example/{ecosystem}/all.zip"}
+rules: {advisories: {type: DenyIfAdvisory, minCVSS: 7}}
+budget: {npm.example: {rate: 0.01, burst: 100000}, osv.example: {rate: 100000}}
+`))
+	want := map[cooldown.Authority]config.Budget{
+		{Host: "npm.example", Port: 443}: {Rate: 0.01, Burst: 100_000},
+		{Host: "osv.example", Port: 443}: {Rate: 100_000, Burst: 100_000},
+	}
+	if diff := cmp.Diff(want, c.Budgets); diff != "" || len(c.Warnings) != 0 {
+		t.Error(diff, c.Warnings)
 	}
 }
 
@@ -49,6 +68,12 @@ func TestBudgetProblems(t *testing.T) {
 		"budget: {npm.example: {burst: 3}}":                                "has no rate",
 		"budget: {npm.example: {rate: 0}}":                                 "not a number of requests per second",
 		"budget: {npm.example: {rate: -1}}":                                "not a number of requests per second",
+		"budget: {npm.example: {rate: 0.009}}":                             "from 0.01 to 100000",
+		"budget: {npm.example: {rate: 100001}}":                            "from 0.01 to 100000",
+		"budget: {npm.example: {rate: 1, burst: 100001}}":                  "from 1 to 100000",
+		"budget: {npm.example: {rate: {}}}":                                "write budget: {HOST",
+		"budget: {npm.example: {rate: 1, burst: {}}}":                      "write budget: {HOST",
+		"budget: {npm.example: {rate: 1, bust: 2}}":                        "did you mean burst?; write budget: {HOST",
 		"budget: {npm.example: {rate: NaN}}":                               "not a number of requests per second",
 		"budget: {npm.example: {rate: 1e9}}":                               "not a number of requests per second",
 		"budget: {npm.example: {rate: [1]}}":                               "not a number of requests per second",
