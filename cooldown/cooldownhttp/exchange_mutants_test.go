@@ -229,8 +229,10 @@ func TestRepeatedWithItsBody(t *testing.T) {
 			}
 			want := ",query"
 			if again {
-				response.Body.Close()
 				want += ",query"
+			}
+			if err == nil {
+				response.Body.Close()
 			}
 			server.Close()
 			if got := strings.Join(bodies, ","); got != want {

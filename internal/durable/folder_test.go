@@ -251,6 +251,24 @@ func TestLock(t *testing.T) {
 // of every descriptor, and a lock lives as long as its last copy (S152).
 func TestLockEndsWithClose(t *testing.T) {
 	dir := durabletest.Dir(t)
+	startChildren(t)
+	for i := range 3000 {
+		d, err := durable.Open(dir, durable.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Lock(false); err != nil {
+			t.Fatalf("round %d: %v", i, err)
+		}
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// startChildren starts one child process after the other, until the test ends.
+func startChildren(t *testing.T) {
+	t.Helper()
 	stop := make(chan struct{})
 	var children sync.WaitGroup
 	for range 4 {
@@ -265,20 +283,10 @@ func TestLockEndsWithClose(t *testing.T) {
 			}
 		})
 	}
-	defer children.Wait()
-	defer close(stop)
-	for i := range 3000 {
-		d, err := durable.Open(dir, durable.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := d.Lock(false); err != nil {
-			t.Fatalf("round %d: %v", i, err)
-		}
-		if err := d.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	t.Cleanup(func() {
+		close(stop)
+		children.Wait()
+	})
 }
 
 // S96, S94: sizes.
