@@ -72,10 +72,11 @@ func TestWhatIsNotRepeated(t *testing.T) {
 	}
 }
 
-// R95: a caller who has gone hears that, although his request was refused at the last moment as well.
-func TestGoneAndRefused(t *testing.T) {
+// refusedLate sends a request through a base which has a connection for it only when its authority has begun to cool, so that it is
+// refused at the last moment, and which ends it in its own way.
+func refusedLate(t *testing.T, ctx context.Context, end func(*http.Request) (*http.Response, error)) (*rig, *http.Response, error) {
+	t.Helper()
 	g := newRig(t, cooldown.Options{}, script("429:60"))
-	ctx, leave := context.WithCancel(t.Context())
 	throttled := g.transport.Base
 	g.transport.Base = roundTripper(func(r *http.Request) (*http.Response, error) {
 		if r.Method != http.MethodPut {
@@ -90,12 +91,33 @@ func TestGoneAndRefused(t *testing.T) {
 		if _, err := ours.Write([]byte("x")); !errors.Is(err, io.ErrClosedPipe) {
 			t.Errorf("the connection could still be written to: %v", err)
 		}
+		return end(r)
+	})
+	response, err := g.transport.RoundTrip(request(t, ctx, http.MethodPut, registry, nil))
+	return g, response, err
+}
+
+// R95: a caller who has gone hears that, although his request was refused at the last moment as well.
+func TestGoneAndRefused(t *testing.T) {
+	ctx, leave := context.WithCancel(t.Context())
+	g, _, err := refusedLate(t, ctx, func(*http.Request) (*http.Response, error) {
 		leave()
 		return nil, ctx.Err()
 	})
-	_, err := g.transport.RoundTrip(request(t, ctx, http.MethodPut, registry, nil))
 	if _, refused := cooldown.AsRefusal(err); refused || !errors.Is(err, context.Canceled) || g.outcomes() != "throttled" {
 		t.Errorf("%v, attempts %s", err, g.outcomes())
+	}
+}
+
+// R63: an answer that a base brings in spite of a refusal changes nothing, since its permit was given back with the refusal.
+func TestAnsweredAndRefused(t *testing.T) {
+	g, response, err := refusedLate(t, t.Context(), func(r *http.Request) (*http.Response, error) { return reply(r, 429, "300"), nil })
+	if err != nil || response.StatusCode != 429 {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	if g.heard() != "entered" || g.phase() != cooldown.PhaseCooling {
+		t.Errorf("%s", g.heard())
 	}
 }
 
