@@ -38,6 +38,7 @@ func TestTheRestOfABody(t *testing.T) {
 					w.Header().Set("Content-Length", strconv.Itoa(c.size))
 				}
 				_, _ = io.WriteString(w, strings.Repeat("x", c.size))
+				w.(http.Flusher).Flush() // before the end of the chunks
 			}, func(b *bench) {
 				for range 2 {
 					resp, err := b.public.Do(b.t.Context(), b.request(upstream.Artifact))

@@ -88,6 +88,24 @@ func TestHeldFromTheLineAskOnce(t *testing.T) {
 	})
 }
 
+// R89 R101: an answer to an older request that makes the pause longer concerns those whom the probe holds, too: they ask again at once.
+func TestHeldByAProbeHearOfALongerPause(t *testing.T) {
+	inRegistry(t, upstream.Options{Hold: time.Minute}, func(g *registry) {
+		old := g.do(g.t.Context(), "old1", "old2")
+		g.answerFirst(429, "5")
+		time.Sleep(5 * time.Second)
+		g.arrived(3, 2) // the probe is the first one's repetition
+		held := g.do(g.t.Context(), "held")
+		synctest.Wait()
+		g.answerFirst(429, "40") // to the second
+		if n := g.table.Snapshot(time.Now())[0].Refused; n != 2 {
+			t.Errorf("refused %d times, want 2", n)
+		}
+		g.script(func(string) *reply { return &reply{status: 200} })
+		refusals(t, append(held(), old()...), 200)
+	})
+}
+
 // R98: the answer that a request does not hand on gives its connection back, for the request that is sent once more. The one that is
 // handed on says what its field said.
 func TestTheAnswerThatIsNotHandedOn(t *testing.T) {

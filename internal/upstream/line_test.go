@@ -119,9 +119,9 @@ func TestHungRequestsTakeNoPlaces(t *testing.T) {
 	})
 }
 
-// R97: a probe waits for no place, although requests that were sent before the cooldown have them all.
+// R97: a probe waits for no place and for no budget, although requests that were sent before the cooldown have them all.
 func TestProbeWaitsForNoPlace(t *testing.T) {
-	inRegistry(t, upstream.Options{Budgets: budget(0.001, 17)}, func(g *registry) {
+	inRegistry(t, upstream.Options{Budgets: budget(0.001, 16)}, func(g *registry) {
 		old := g.do(g.t.Context(), paths("old", 16)...)
 		g.arrived(16, 16)
 		g.answerFirst(429, "5")

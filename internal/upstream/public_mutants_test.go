@@ -95,3 +95,40 @@ func TestRefusedBeforehand(t *testing.T) {
 		}
 	}
 }
+
+// What was not sent is no failure of the upstream.
+func TestWhatWasNotSentIsNoFailure(t *testing.T) {
+	for _, want := range []error{&Busy{Wait: time.Second}, &cooldown.Refusal{Wait: time.Second}} {
+		if got := failure(t.Context(), fmt.Errorf("get: %w", want)); got != want { //nolint:errorlint // it itself
+			t.Errorf("%T became %T", want, got)
+		}
+	}
+}
+
+// R78 R80: an entry to a cooldown is counted, under how the answer named the pause.
+func TestEntriesAreCounted(t *testing.T) {
+	p := newPublic(t, 0, func(r *http.Request) (*http.Response, error) {
+		header := http.Header{"Retry-After": {"60"}}
+		return &http.Response{StatusCode: http.StatusTooManyRequests, Header: header, Body: http.NoBody, Request: r}, nil
+	})
+	for range 2 { // the second is refused
+		if resp, err := p.Do(t.Context(), Request{Method: http.MethodGet, URL: p.base, Kind: Metadata}); err == nil {
+			resp.Body.Close()
+		}
+	}
+	families, err := p.client.opts.Metrics.Gatherer().Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries := ""
+	for _, f := range families {
+		if f.GetName() == "ecluse_cooldown_entries_total" {
+			for _, m := range f.GetMetric() {
+				entries += fmt.Sprint(m.GetLabel()[0].GetValue(), " ", m.GetLabel()[1].GetValue(), " ", m.GetCounter().GetValue(), ";")
+			}
+		}
+	}
+	if want := "seconds registry.example:80 1;"; entries != want {
+		t.Errorf("%q, want %q", entries, want)
+	}
+}
