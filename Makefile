@@ -55,7 +55,7 @@ vuln: ## known vulnerabilities, if the database can be reached
 
 test: setup ## every test once, shuffled, with the race detector; counts them
 	$(TOOL) gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg -- -shuffle=on -race -timeout 30m $(PACKAGES)
-	$(GO) test -run 'TestHugeDocuments' ./internal/server
+	$(GO) test -run 'TestHugeDocuments' ./internal/app
 
 bench: setup
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) -timeout 30m $(PACKAGES)
@@ -64,7 +64,7 @@ bench: setup
 bench-report: setup ## the goals and the growth curves anew: raw results, pictures, table; a quarter of an hour on a quiet machine
 	@mkdir -p $(dir $(RESULTS)) && : >$(RESULTS)
 	$(GO) test -run '^$$' -bench '^Benchmark(Listing|NotModified|Refusal|Artifact|ColdArtifact)$$' -count 5 -timeout 30m ./internal/bench >>$(RESULTS)
-	$(GO) test -run '^$$' -bench '^Benchmark(Pack|ComesOfAge|Merged)$$' -count 5 ./internal/segment ./internal/server >>$(RESULTS)
+	$(GO) test -run '^$$' -bench '^Benchmark(Pack|ComesOfAge|Merged)$$' -count 5 ./internal/segment ./internal/app >>$(RESULTS)
 	$(GO) test -run '^$$' -bench '^BenchmarkGrowth' -count 3 -timeout 30m ./internal/bench >>$(RESULTS)
 	$(MAKE) --no-print-directory bench-plots
 

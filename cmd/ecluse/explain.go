@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ecluse-gate/ecluse/internal/admin"
 	"github.com/ecluse-gate/ecluse/internal/cli"
-	"github.com/ecluse-gate/ecluse/internal/server"
 )
 
 func newExplain(sys *cli.System) *cobra.Command {
@@ -37,10 +37,10 @@ func newExplain(sys *cli.System) *cobra.Command {
 		if err := g.ReadAdvisories(c.Context()); err != nil {
 			return fmt.Errorf("read the advisories: %w", err)
 		}
-		rows := []server.Explanation{}
+		rows := []admin.Explanation{}
 		for _, arg := range args {
 			found, err := g.Explain(c.Context(), arg)
-			if _, ok := errors.AsType[*server.BadTarget](err); ok {
+			if _, ok := errors.AsType[*admin.BadTarget](err); ok {
 				return &cli.ExitError{Code: cli.Usage, Err: err}
 			} else if err != nil {
 				return fmt.Errorf("explain %s: %w", arg, err)
@@ -58,7 +58,7 @@ func newExplain(sys *cli.System) *cobra.Command {
 	return c
 }
 
-func writeExplanations(sys *cli.System, rows []server.Explanation) error {
+func writeExplanations(sys *cli.System, rows []admin.Explanation) error {
 	w := tabwriter.NewWriter(sys.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "VERSION\tVERDICT\tRULE\tREASON")
 	for _, r := range rows {

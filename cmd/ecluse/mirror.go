@@ -10,10 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ecluse-gate/ecluse/internal/app"
 	"github.com/ecluse-gate/ecluse/internal/cli"
 	"github.com/ecluse-gate/ecluse/internal/config"
 	"github.com/ecluse-gate/ecluse/internal/mirror"
-	"github.com/ecluse-gate/ecluse/internal/server"
 )
 
 func newMirror(sys *cli.System) *cobra.Command {
@@ -29,7 +29,7 @@ func newMirror(sys *cli.System) *cobra.Command {
 }
 
 // beginMirror connects a gate to its mirror. Without one nothing happens, and stop does nothing.
-func beginMirror(ctx context.Context, cfg *config.Config, gate *server.Server, work bool) (stop func(), err error) {
+func beginMirror(ctx context.Context, cfg *config.Config, gate *app.App, work bool) (stop func(), err error) {
 	if len(gate.Lanes()) == 0 {
 		return func() {}, nil
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
+	"github.com/ecluse-gate/ecluse/internal/app"
 	"github.com/ecluse-gate/ecluse/internal/cli"
 	"github.com/ecluse-gate/ecluse/internal/config"
 	"github.com/ecluse-gate/ecluse/internal/gate"
@@ -20,7 +21,6 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/mirror/lockfile"
 	"github.com/ecluse-gate/ecluse/internal/npm"
 	"github.com/ecluse-gate/ecluse/internal/pypi"
-	"github.com/ecluse-gate/ecluse/internal/server"
 )
 
 func newMirrorAdd(sys *cli.System) *cobra.Command {
@@ -105,7 +105,7 @@ func addJobs(ctx context.Context, sys *cli.System, cfg *config.Config, needs []l
 type adder struct {
 	ctx   context.Context //nolint:containedctx // of one command
 	sys   *cli.System
-	gate  *server.Server // nil: every need names its file
+	gate  *app.App // nil: every need names its file
 	queue *mirror.Queue
 	// mirrored are the ecosystems that have a mirror.
 	mirrored map[string]bool

@@ -11,8 +11,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	adminapi "github.com/ecluse-gate/ecluse/internal/admin"
 	"github.com/ecluse-gate/ecluse/internal/config"
-	"github.com/ecluse-gate/ecluse/internal/server"
 )
 
 // preview asks a running gate what the rules of a configuration would change, over the documents that it has in memory.
@@ -33,7 +33,7 @@ func preview(ctx context.Context, w io.Writer, admin string, cfg *config.Config)
 		return fmt.Errorf("ask the gate at %s: %v; is it running, and is that its admin address?", admin, err)
 	}
 	defer resp.Body.Close()
-	var rows []server.Change
+	var rows []adminapi.Change
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("ask the gate at %s: it answered %s", admin, resp.Status)
 	}

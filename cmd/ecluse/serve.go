@@ -20,10 +20,10 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/ecluse-gate/ecluse/internal/app"
 	"github.com/ecluse-gate/ecluse/internal/cli"
 	"github.com/ecluse-gate/ecluse/internal/config"
 	"github.com/ecluse-gate/ecluse/internal/obs"
-	"github.com/ecluse-gate/ecluse/internal/server"
 )
 
 func newServe(sys *cli.System) *cobra.Command {
@@ -50,7 +50,7 @@ func newServe(sys *cli.System) *cobra.Command {
 }
 
 // build makes the gate and what it reports to. Stop flushes and closes them.
-func build(ctx context.Context, sys *cli.System, cfg *config.Config) (gate *server.Server, stop func(), err error) {
+func build(ctx context.Context, sys *cli.System, cfg *config.Config) (gate *app.App, stop func(), err error) {
 	logger, err := obs.NewLogger(sys.Stderr, cfg.Log.Format, cfg.Log.Level, cli.IsTerminal(sys.Stderr))
 	if err != nil {
 		return nil, nil, err
@@ -67,7 +67,7 @@ func build(ctx context.Context, sys *cli.System, cfg *config.Config) (gate *serv
 		return nil, nil, err
 	}
 	version, _ := buildIdentity()
-	gate, err = server.Build(server.BuildOptions{
+	gate, err = app.Build(app.BuildOptions{
 		Context: ctx, Config: cfg, Logger: logger, Tracer: tracer.Tracer(obs.TracerName), RootCAs: roots, Version: version,
 	})
 	if err != nil {
@@ -134,7 +134,7 @@ type face struct {
 }
 
 // listen opens every listener before anything is served, and tells the user where they are.
-func listen(ctx context.Context, sys *cli.System, cfg *config.Config, gate *server.Server) ([]face, error) {
+func listen(ctx context.Context, sys *cli.System, cfg *config.Config, gate *app.App) ([]face, error) {
 	var faces []face
 	for _, f := range []struct {
 		key, addr, text string
@@ -163,7 +163,7 @@ func listen(ctx context.Context, sys *cli.System, cfg *config.Config, gate *serv
 }
 
 // runFaces serves until ctx ends, then drains.
-func runFaces(ctx context.Context, gate *server.Server, faces []face, drain time.Duration) error {
+func runFaces(ctx context.Context, gate *app.App, faces []face, drain time.Duration) error {
 	logger := gate.Logger()
 	group, ctx := errgroup.WithContext(ctx)
 	for _, f := range faces {

@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	adminapi "github.com/ecluse-gate/ecluse/internal/admin"
 	"github.com/ecluse-gate/ecluse/internal/cli"
-	"github.com/ecluse-gate/ecluse/internal/server"
 )
 
 func newStatus(sys *cli.System) *cobra.Command {
@@ -62,7 +62,7 @@ func showStatus(ctx context.Context, w io.Writer, admin string, asJSON bool) err
 	if err != nil {
 		return err
 	}
-	var rows []server.Authority
+	var rows []adminapi.Authority
 	if err := json.Unmarshal(body, &rows); err != nil {
 		return fmt.Errorf("ask the gate at %s: the answer is not its status: %v", admin, err)
 	}
@@ -76,7 +76,7 @@ func showStatus(ctx context.Context, w io.Writer, admin string, asJSON bool) err
 	if body, err = askAdmin(ctx, admin, "/api/v1/queue"); err != nil {
 		return err
 	}
-	var queue server.Queue
+	var queue adminapi.Queue
 	if err := json.Unmarshal(body, &queue); err != nil {
 		return fmt.Errorf("ask the gate at %s: the answer is not its queue: %v", admin, err)
 	}
@@ -84,7 +84,7 @@ func showStatus(ctx context.Context, w io.Writer, admin string, asJSON bool) err
 }
 
 // writeQueue shows the mirror's queue, where there is one.
-func writeQueue(w io.Writer, q server.Queue) error {
+func writeQueue(w io.Writer, q adminapi.Queue) error {
 	if !q.Enabled {
 		return nil
 	}
@@ -117,7 +117,7 @@ func askAdmin(ctx context.Context, admin, path string) ([]byte, error) {
 	return body, nil
 }
 
-func writeStatus(w io.Writer, rows []server.Authority) error {
+func writeStatus(w io.Writer, rows []adminapi.Authority) error {
 	if len(rows) == 0 {
 		_, err := fmt.Fprintln(w, "no public authority has been asked yet")
 		return err

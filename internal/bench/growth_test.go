@@ -16,12 +16,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ecluse-gate/ecluse/internal/app"
 	"github.com/ecluse-gate/ecluse/internal/fake/packument"
 	"github.com/ecluse-gate/ecluse/internal/npm"
 	"github.com/ecluse-gate/ecluse/internal/policy"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 	"github.com/ecluse-gate/ecluse/internal/registry/registrytest"
-	"github.com/ecluse-gate/ecluse/internal/server"
 )
 
 // BenchmarkGrowthDocument is a cold listing over the size of its document, in versions of some 1.8 KB.
@@ -130,7 +130,7 @@ func cold(b *testing.B, name string, body []byte) {
 func paced(b *testing.B, body []byte) {
 	b.Helper()
 	if os.Getenv("GOGC") == "" {
-		before := debug.SetGCPercent(server.Pace(int64(len(body))))
+		before := debug.SetGCPercent(app.Pace(int64(len(body))))
 		b.Cleanup(func() { debug.SetGCPercent(before) })
 	}
 }

@@ -10,10 +10,11 @@ import (
 
 // R39: a caller without a token of the gate hears 401, whatever the upstreams do, and nothing is sent; health needs no token.
 func TestEdgeTokens(t *testing.T) {
-	inWorld(t, "", func(w *world) {
-		w.public.Publish("a", "1.0.0", longAgo, nil)
-		w.throttled("Retry-After", "600")
-		w.server.edge = newEdge([]config.Token{{Name: "ci", Secret: config.NewSecret("s3cret")}, {Name: "dev", Secret: config.NewSecret("other")}})
+	tokens := []config.Token{{Name: "ci", Secret: config.NewSecret("s3cret")}, {Name: "dev", Secret: config.NewSecret("other")}}
+	inWorld(t, Options{Tokens: tokens}, func(w *world) {
+		w.Public.Publish("a", "1.0.0", longAgo, nil)
+		w.Public.Always(http.StatusTooManyRequests, "Retry-After", "600")
+		w.Get("/npm/other", "Authorization", "Bearer s3cret")
 		basic := func(user, password string) string {
 			return "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
 		}
@@ -34,14 +35,16 @@ func TestEdgeTokens(t *testing.T) {
 				if path != "/npm/a" && c.status != 401 {
 					continue
 				}
-				a := w.get(path, "Authorization", c.authorization)
-				w.want(a, c.status, c.wait)
-				if (a.header.Get("WWW-Authenticate") != "") != (c.status == http.StatusUnauthorized) {
-					t.Errorf("%q: header %v", c.authorization, a.header)
+				a := w.Get(path, "Authorization", c.authorization)
+				w.Want(a, c.status, c.wait)
+				if (a.Header.Get("WWW-Authenticate") != "") != (c.status == http.StatusUnauthorized) {
+					t.Errorf("%q: header %v", c.authorization, a.Header)
 				}
 			}
 		}
-		w.want(w.get("/livez"), 200, -1)
-		w.sent(1)
+		w.Want(w.Get("/livez"), 200, -1)
+		if n := w.Public.Count(); n != 1 {
+			t.Errorf("the public upstream saw %d requests", n)
+		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/ecluse-gate/ecluse/internal/gate"
+	"github.com/ecluse-gate/ecluse/internal/npm"
 )
 
 // refusal is an error as a client hears it.
@@ -51,6 +52,15 @@ const statusClientGone = 499
 func is[E error](err error) bool {
 	_, ok := errors.AsType[E](err)
 	return ok
+}
+
+// WriteError answers with an error as the mounts do, in JSON, for handlers outside of them.
+func WriteError(w http.ResponseWriter, err error) {
+	answer := refuse(err)
+	answer.header(w.Header())
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(answer.status)
+	_, _ = w.Write(npm.ErrorBody(answer.message))
 }
 
 // header sets the fields of a refusal.

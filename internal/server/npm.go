@@ -9,8 +9,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
-// npmEcosystem lends the npm protocol to the gate.
-func npmEcosystem() gate.Ecosystem {
+// NPMEcosystem lends the npm protocol to the gate.
+func NPMEcosystem() gate.Ecosystem {
 	return gate.Ecosystem{
 		Name:          npm.Ecosystem,
 		ListingAccept: "application/json",

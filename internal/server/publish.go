@@ -30,8 +30,8 @@ type publishing struct {
 	limit int64
 }
 
-func newPublishing() *publishing {
-	return &publishing{slots: make(chan struct{}, maxPublications), dir: os.TempDir(), limit: maxPublish}
+func newPublishing(dir string) *publishing {
+	return &publishing{slots: make(chan struct{}, maxPublications), dir: dir, limit: maxPublish}
 }
 
 // publish relays a package of the npm protocol: PUT /name.

@@ -8,8 +8,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/pypi"
 )
 
-// pypiEcosystem lends the Python index protocol to the gate.
-func pypiEcosystem() gate.Ecosystem {
+// PyPIEcosystem lends the Python index protocol to the gate.
+func PyPIEcosystem() gate.Ecosystem {
 	return gate.Ecosystem{
 		Name:          pypi.Ecosystem,
 		ListingAccept: pypi.IndexAccept,

@@ -1,5 +1,5 @@
-// Package server is the gate as HTTP handlers: mounts, middleware, the one table from error to status, health, and the admin API.
-// It decides nothing that concerns packages or upstreams.
+// Package server is the gate as its clients see it: mounts, middleware, the one table from error to
+// status, and health. It decides nothing that concerns packages or upstreams.
 package server
 
 import (
@@ -16,23 +16,18 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/ecluse-gate/ecluse/cooldown"
 	"github.com/ecluse-gate/ecluse/internal/config"
 	"github.com/ecluse-gate/ecluse/internal/gate"
-	"github.com/ecluse-gate/ecluse/internal/mirror"
 	"github.com/ecluse-gate/ecluse/internal/obs"
 )
 
 // Options make a Server.
 type Options struct {
-	NPM  *gate.Gate
-	PyPI *gate.Gate
-	// Documents is the memory of both, for the status page.
-	Documents *gate.Documents
-	Table     *cooldown.Table
-	Metrics   *obs.Metrics
-	Logger    *slog.Logger
-	Tracer    trace.Tracer
+	NPM     *gate.Gate
+	PyPI    *gate.Gate
+	Metrics *obs.Metrics
+	Logger  *slog.Logger
+	Tracer  trace.Tracer
 	// PublicURL is where clients reach the gate, without a trailing slash; empty means the address that each client used.
 	PublicURL string
 	// HelpMessage is added to every refusal.
@@ -42,8 +37,9 @@ type Options struct {
 	Wait        time.Duration
 	// Tokens are who may use the mounts; none means everybody.
 	Tokens []config.Token
-	// Version is shown by the status API.
-	Version string
+	// SpoolDir is the folder that packages which are being published pass through; it is made when it
+	// is needed.
+	SpoolDir string
 }
 
 // Server holds the handlers. It is safe for concurrent use.
@@ -51,21 +47,16 @@ type Server struct {
 	opts       Options
 	slots      chan struct{}
 	edge       *edge
-	rules      *rulebook
 	publishing *publishing
-	mirror     mirrorView
-	lanes      map[string]mirror.Lane
 	draining   atomic.Bool
-	close      func()
 }
 
-// New returns a server.
+// New returns a server that is ready to serve.
 func New(o Options) *Server {
-	s := &Server{opts: o, edge: newEdge(o.Tokens), publishing: newPublishing(), close: func() {}}
+	s := &Server{opts: o, edge: newEdge(o.Tokens), publishing: newPublishing(o.SpoolDir)}
 	if o.MaxInFlight > 0 {
 		s.slots = make(chan struct{}, o.MaxInFlight)
 	}
-	o.Metrics.WatchCooldown(s.gauges)
 	return s
 }
 

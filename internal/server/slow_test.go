@@ -16,17 +16,11 @@ func TestClientThatStopsReading(t *testing.T) {
 		pause time.Duration
 		whole bool
 	}{"slow": {10 * time.Second, true}, "stopped": {3 * time.Minute, false}} {
-		inWorld(t, "", func(w *world) {
-			w.withFacts()
-			req, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, "http://"+gateHost+fileA, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			resp, err := w.client.Do(req)
-			if err != nil {
-				t.Fatal(err)
-			}
+		inWorld(t, Options{}, func(w *world) {
+			w.Public.Publish("a", "1.0.0", longAgo, nil)
+			resp := w.Send(http.MethodGet, fileA, "")
 			defer resp.Body.Close()
+			var err error
 			got, piece := 0, make([]byte, 16<<10)
 			for err == nil {
 				time.Sleep(c.pause)

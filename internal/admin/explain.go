@@ -1,0 +1,95 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/ecluse-gate/ecluse/internal/gate"
+	"github.com/ecluse-gate/ecluse/internal/npm"
+	"github.com/ecluse-gate/ecluse/internal/pypi"
+	"github.com/ecluse-gate/ecluse/internal/server"
+)
+
+// Explanation is one row of GET /api/v1/explain and of ecluse explain --json.
+type Explanation struct {
+	Package string `json:"package"`
+	Version string `json:"version"`
+	File    string `json:"file,omitempty"`
+	Admit   bool   `json:"admitted"`
+	Rule    string `json:"rule"`
+	Reason  string `json:"reason"`
+	// AdmittedAt is the time from which the version will be admitted, in RFC 3339, when time alone decides; else null.
+	AdmittedAt *string `json:"admitted_at"`
+}
+
+// Explain judges "npm:NAME[@VERSION]" or "pypi:NAME[@VERSION]" as the mounts do.
+func (a *Admin) Explain(ctx context.Context, text string) ([]Explanation, error) {
+	g, name, version, err := a.target(text)
+	if err != nil {
+		return nil, err
+	}
+	found, err := g.Explain(ctx, name, version)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Explanation, 0, len(found))
+	for _, e := range found {
+		row := Explanation{Package: g.Ecosystem.Name + ":" + name, Version: e.Version, File: e.File, Admit: e.Admit, Rule: e.Rule, Reason: e.Reason}
+		if !e.AdmittedAt.IsZero() {
+			at := e.AdmittedAt.Add(time.Second - 1).UTC().Truncate(time.Second).Format(time.RFC3339)
+			row.AdmittedAt = &at
+		}
+		out = append(out, row)
+	}
+	return out, nil
+}
+
+// BadTarget is an argument that names no package.
+type BadTarget struct{ text string }
+
+// Error implements error.
+func (e *BadTarget) Error() string {
+	return fmt.Sprintf("%q names no package: write npm:NAME, npm:NAME@VERSION or the same with pypi:", e.text)
+}
+
+func (a *Admin) target(text string) (g *gate.Gate, name, version string, err error) {
+	ecosystem, rest, ok := strings.Cut(text, ":")
+	if i := strings.LastIndexByte(rest, '@'); i > 0 {
+		rest, version = rest[:i], rest[i+1:]
+		ok = ok && version != ""
+	}
+	switch {
+	case ok && ecosystem == npm.Ecosystem:
+		g = a.opts.NPM
+		name, err = npm.ParseName(rest)
+	case ok && ecosystem == pypi.Ecosystem:
+		g = a.opts.PyPI
+		var route pypi.Route
+		route, err = pypi.ParsePath("/simple/" + url.PathEscape(rest) + "/")
+		if name = route.Package.Name; name == "" {
+			err = &BadTarget{text}
+		}
+	default:
+		err = &BadTarget{text}
+	}
+	if err != nil {
+		return nil, "", "", &BadTarget{text}
+	}
+	return g, name, version, nil
+}
+
+func (a *Admin) explainAPI(w http.ResponseWriter, r *http.Request) {
+	rows, err := a.Explain(r.Context(), r.URL.Query().Get("package"))
+	if err == nil {
+		writeJSON(w, rows)
+	} else if bad, ok := errors.AsType[*BadTarget](err); ok {
+		badRequest(w, bad.Error())
+	} else {
+		server.WriteError(w, err)
+	}
+}

@@ -1,0 +1,83 @@
+package app
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ecluse-gate/ecluse/internal/advisory"
+)
+
+const badAdvisory = `{"id":"GHSA-test-0001","modified":"1999-01-01T00:00:00Z","affected":[{"package":{"ecosystem":"npm","name":"a"},"versions":["1.0.0"]}],
+"severity":[{"type":"CVSS_V3","score":"CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:H/I:H/A:H"}]}`
+
+// Advisories reach the rules: without data the version waits, with data it is denied in listing and file alike, and a reload of the rules
+// forgets no data.
+func TestAdvisoriesReachTheRules(t *testing.T) {
+	source := t.TempDir()
+	if err := os.WriteFile(filepath.Join(source, "GHSA-test-0001.json"), []byte(badAdvisory), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	yaml := "advisories: {source: '" + source + "'}\nrules: {known-bad: {type: DenyIfAdvisory, minCVSS: 7, ecosystems: [npm]}}"
+	w := newWorld(t, yaml)
+	w.public.Publish("a", "1.0.0", longAgo, nil)
+	w.public.Publish("a", "2.0.0", longAgo, nil)
+	w.want(w.get("/npm/a/-/a-1.0.0.tgz"), 503, 1) // nothing is loaded: it will pass
+	if err := w.app.rules.advisories.Refresh(t.Context(), "npm"); err != nil {
+		t.Fatal(err)
+	}
+	check := func() {
+		t.Helper()
+		if vs := w.versions(w.get("/npm/a")); len(vs) != 1 || vs["2.0.0"] == nil {
+			t.Errorf("listing: %v", vs)
+		}
+		a := w.get("/npm/a/-/a-1.0.0.tgz")
+		w.want(a, 403, -1)
+		if !strings.Contains(a.body, "known-bad") || !strings.Contains(a.body, "GHSA-test-0001") {
+			t.Errorf("the denial does not explain itself: %s", a.body)
+		}
+		w.want(w.get("/npm/a/-/a-2.0.0.tgz"), 200, -1)
+	}
+	check()
+	w.app.Reload(w.config(yaml), nil)
+	check()
+	rec := httptest.NewRecorder()
+	w.admin.ServeHTTP(rec, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/advisories", nil))
+	if !strings.Contains(rec.Body.String(), `"records": 1`) {
+		t.Errorf("status: %s", rec.Body)
+	}
+	w.app.Close()
+}
+
+// A pause that the source asks for is kept as it was judged at its receipt; an answer that asks for none is an ordinary failure.
+func TestPauseOfTheAdvisorySource(t *testing.T) {
+	for _, c := range []struct {
+		status int
+		header []string
+		wait   time.Duration // -1: no pause
+	}{
+		{429, []string{"Retry-After", "7200"}, 2 * time.Hour}, // longer than any cooldown
+		{429, []string{"Retry-After", "Sat, 01 Jan 2000 00:10:00 GMT"}, 10 * time.Minute},
+		{429, []string{"Retry-After", "soon"}, 0},
+		{429, nil, 0},
+		{503, []string{"Retry-After", "90"}, 90 * time.Second},
+		{503, nil, -1},
+		{500, []string{"Retry-After", "90"}, -1},
+	} {
+		yaml := "advisories: {source: 'http://registry.test:80/osv/all.zip'}\nrules: {known-bad: {type: DenyIfAdvisory, minCVSS: 7, ecosystems: [npm]}}"
+		inWorld(t, yaml, func(w *world) {
+			w.public.Always(c.status, c.header...)
+			err := w.app.rules.advisories.Refresh(w.t.Context(), "npm")
+			pause, asked := errors.AsType[*advisory.Throttled](err)
+			if asked != (c.wait >= 0) || asked && pause.Wait != c.wait || err == nil {
+				t.Errorf("%d %q: %v", c.status, c.header, err)
+			}
+			w.app.Close()
+		})
+	}
+}

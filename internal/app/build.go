@@ -1,0 +1,270 @@
+package app
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/ecluse-gate/ecluse/cooldown"
+	"github.com/ecluse-gate/ecluse/internal/admin"
+	"github.com/ecluse-gate/ecluse/internal/cache"
+	"github.com/ecluse-gate/ecluse/internal/config"
+	"github.com/ecluse-gate/ecluse/internal/cooldownfile"
+	"github.com/ecluse-gate/ecluse/internal/gate"
+	"github.com/ecluse-gate/ecluse/internal/obs"
+	"github.com/ecluse-gate/ecluse/internal/policy"
+	"github.com/ecluse-gate/ecluse/internal/server"
+	"github.com/ecluse-gate/ecluse/internal/upstream"
+)
+
+// BuildOptions are a checked configuration and what the process lends to it.
+type BuildOptions struct {
+	Context context.Context //nolint:containedctx // bounds Build alone
+	Config  *config.Config
+	Logger  *slog.Logger
+	Tracer  trace.Tracer
+	RootCAs *x509.CertPool // nil: the system's
+	Version string
+	// Dial replaces the network in tests; nil means the network.
+	Dial upstream.DialFunc
+}
+
+// Build makes the whole gate from a configuration: one cooldown table for the process, one way out, and the mounts (R29).
+func Build(o BuildOptions) (*App, error) {
+	rules, err := policy.New(o.Config.Rules)
+	if err != nil {
+		return nil, err
+	}
+	b := &builder{BuildOptions: o, rules: rules, metrics: obs.NewMetrics()}
+	b.openTable(time.Now())
+	b.memory = gate.NewDocuments(int64(o.Config.Cache.MaxBytes))
+	b.client = upstream.New(upstream.Options{
+		Table: b.table, Metrics: b.metrics, Logger: o.Logger, Tracer: o.Tracer, UserAgent: "ecluse/" + o.Version,
+		RootCAs: o.RootCAs, Hold: o.Config.Serve.Hold, Budgets: budgets(o.Config.Budgets), Dial: o.Dial, Egress: egress(o.Config.Egress),
+	})
+	a, err := b.app()
+	if err != nil {
+		b.close()
+		return nil, err
+	}
+	b.metrics.WatchCooldown(b.gauges)
+	return a, nil
+}
+
+// openTable makes the table, and hands it what is kept of cooldowns in the data folder, so that the
+// status shows it from the start.
+func (b *builder) openTable(now time.Time) {
+	if b.Config.DataDir == "" {
+		b.table = cooldown.New(cooldown.Options{})
+		return
+	}
+	b.kept = cooldownfile.New(b.Config.DataDir, b.Logger)
+	b.table = cooldown.New(cooldown.Options{Memory: b.kept})
+	b.kept.Recall(now, b.table, true)
+}
+
+// app makes the mounts and what stands in front of them.
+func (b *builder) app() (*App, error) {
+	if err := b.openDisk(); err != nil {
+		return nil, err
+	}
+	npm, err := b.npm(b.Config.Mounts.NPM)
+	if err != nil {
+		return nil, err
+	}
+	pypi, err := b.pypi(b.Config.Mounts.PyPI)
+	if err != nil {
+		return nil, err
+	}
+	lanes, err := b.lanes(npm, pypi)
+	if err != nil {
+		return nil, err
+	}
+	rules, err := b.rulebook(b.Context, func(set *policy.Set) { npm.SetPolicy(set); pypi.SetPolicy(set) })
+	if err != nil {
+		return nil, err
+	}
+	queue := &queue{}
+	serve := b.Config.Serve
+	return &App{
+		server: server.New(server.Options{
+			NPM: npm, PyPI: pypi, Metrics: b.metrics, Logger: b.Logger, Tracer: b.Tracer,
+			PublicURL: b.publicURL(), HelpMessage: serve.HelpMessage, MaxInFlight: serve.MaxInFlight, Wait: serve.Wait,
+			Tokens: b.Config.Auth.Tokens, SpoolDir: b.Config.DataDir,
+		}),
+		admin: admin.New(admin.Options{
+			NPM: npm, PyPI: pypi, Documents: b.memory, Table: b.table, Metrics: b.metrics, Logger: b.Logger,
+			Advisories: rules.advisories, Queue: queue.read, Version: b.Version,
+		}),
+		npm: npm, pypi: pypi, documents: b.memory, metrics: b.metrics, logger: b.Logger,
+		rules: rules, lanes: lanes, queue: queue,
+		close: func() {
+			b.close()
+			rules.close()
+		},
+	}, nil
+}
+
+func (b *builder) publicURL() string {
+	if b.Config.PublicURL == nil {
+		return ""
+	}
+	return strings.TrimSuffix(b.Config.PublicURL.String(), "/")
+}
+
+// gauges are the authorities' states for the metrics.
+func (b *builder) gauges() []obs.AuthorityState {
+	var out []obs.AuthorityState
+	now := time.Now()
+	b.table.Recall(now)
+	for _, st := range b.table.Snapshot(now) {
+		value := map[cooldown.Phase]float64{cooldown.PhaseOpen: 0, cooldown.PhaseCooling: 1, cooldown.PhaseProbing: 2, cooldown.PhaseDue: 3}[st.Phase]
+		out = append(out, obs.AuthorityState{Host: st.Authority.String(), State: value, Remaining: st.Remaining})
+	}
+	return out
+}
+
+// builder holds what all mounts share.
+type builder struct {
+	BuildOptions
+	rules   *policy.Set
+	metrics *obs.Metrics
+	table   *cooldown.Table
+	kept    *cooldownfile.File // nil: cooldowns end with the process
+	client  *upstream.Client
+	store   *cache.Files // nil: files are not kept
+	memory  *gate.Documents
+	archive *gate.Archive // nil: documents are not kept over a start
+}
+
+// openDisk opens what is kept on disk. A folder that another gate uses is left to it: this one keeps nothing then, and says so.
+func (b *builder) openDisk() (err error) {
+	c, dir := b.Config, b.Config.DataDir
+	if most := int64(c.Artifacts.MaxBytes); most > 0 {
+		if b.store, err = cache.OpenFiles(filepath.Join(dir, "artifacts"), most); err != nil {
+			b.store, err = nil, b.disk("artifacts.maxBytes", err)
+		}
+	}
+	if most := int64(c.Cache.DiskBytes); most > 0 && err == nil {
+		if b.archive, err = gate.OpenArchive(filepath.Join(dir, "documents"), most); err != nil {
+			b.archive, err = nil, b.disk("cache.diskBytes", err)
+		}
+	}
+	return err
+}
+
+func (b *builder) disk(key string, err error) error {
+	if errors.Is(err, cache.ErrBusy) {
+		b.Logger.Warn("another gate uses this data folder; this one keeps nothing there", slog.String("key", key), obs.Err(err))
+		return nil
+	}
+	return fmt.Errorf("%w; choose another folder with --data, or set %s to 0", err, key)
+}
+
+// close ends what runs in the background and gives back what is open.
+func (b *builder) close() {
+	b.client.Close()
+	b.memory.Close()
+	if b.archive != nil {
+		b.archive.Close()
+	}
+	if b.store != nil {
+		_ = b.store.Close() // nothing is written any more
+	}
+	if b.kept != nil {
+		b.kept.Close()
+	}
+}
+
+func (b *builder) npm(m config.NPM) (*gate.Gate, error) {
+	public, err := b.client.Public(m.Public, spelling(m.ScopedPath.Public))
+	if err != nil {
+		return nil, err
+	}
+	private, err := b.private(m.Private, spelling(m.ScopedPath.Private))
+	if err != nil {
+		return nil, err
+	}
+	publish, err := b.publishTarget(m.Publish.URL)
+	if err != nil {
+		return nil, err
+	}
+	return b.gate(gate.Options{
+		Publish:   publish,
+		Ecosystem: server.NPMEcosystem(), Public: public, Private: private,
+		DegradePrivate: m.PrivateFailure == config.Degrade, FirstParty: m.FirstParty,
+	}), nil
+}
+
+// pypi builds the PyPI mount, whose index and files are authorities of their own (R30). Files may lie with the index as well.
+func (b *builder) pypi(m config.PyPI) (*gate.Gate, error) {
+	public, err := b.client.Public(m.Public, upstream.Encoded)
+	if err != nil {
+		return nil, err
+	}
+	private, err := b.private(m.Private, upstream.Encoded)
+	if err != nil {
+		return nil, err
+	}
+	files := []*upstream.Public{public}
+	for _, u := range m.Files {
+		f, err := b.client.Public(u, upstream.Encoded)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, f)
+	}
+	publish, err := b.publishTarget(m.Publish.URL)
+	if err != nil {
+		return nil, err
+	}
+	return b.gate(gate.Options{
+		Publish:   publish,
+		Ecosystem: server.PyPIEcosystem(), Public: public, Files: files, Private: private,
+		DegradePrivate: m.PrivateFailure == config.Degrade, FirstParty: m.FirstParty,
+	}), nil
+}
+
+func (b *builder) private(u *url.URL, s upstream.Spelling) (*upstream.Private, error) {
+	if u == nil {
+		return nil, nil
+	}
+	return b.client.Private(u, s)
+}
+
+// gate fills in what all mounts share.
+func (b *builder) gate(o gate.Options) *gate.Gate {
+	c := b.Config.Cache
+	o.Policy, o.TTL, o.MaxStale, o.Documents, o.Archive = b.rules, c.TTL, c.MaxStale, b.memory, b.archive
+	o.MinPublic, o.MinTrusted = b.Config.Integrity.MinPublic, b.Config.Integrity.MinTrusted
+	o.Metrics, o.Logger, o.Store = b.metrics, b.Logger, b.store
+	return gate.New(o)
+}
+
+func egress(c config.Egress) upstream.Egress {
+	e := upstream.Egress{Internal: c.AllowInternal, Blocked: c.BlockedRanges}
+	for _, text := range c.AllowHTTP {
+		if a, err := cooldown.ParseAuthority(text, 80); err == nil { // the configuration is checked
+			e.Internal = append(e.Internal, a)
+		}
+	}
+	return e
+}
+
+func spelling(word string) upstream.Spelling { return upstream.Spelling(word == config.PathLiteral) }
+
+func budgets(from map[cooldown.Authority]config.Budget) map[cooldown.Authority]upstream.Budget {
+	out := make(map[cooldown.Authority]upstream.Budget, len(from))
+	for a, b := range from {
+		out[a] = upstream.Budget{Rate: b.Rate, Burst: b.Burst}
+	}
+	return out
+}

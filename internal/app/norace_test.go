@@ -1,0 +1,6 @@
+//go:build !race
+
+package app
+
+// slowed tells that the race detector slows everything down.
+const slowed = false

@@ -1,6 +1,0 @@
-//go:build race
-
-package server
-
-// slowed tells that the race detector slows everything down.
-const slowed = true
