@@ -93,3 +93,11 @@ func (a *Admin) explainAPI(w http.ResponseWriter, r *http.Request) {
 		server.WriteError(w, err)
 	}
 }
+
+// badRequest refuses what was asked.
+func badRequest(w http.ResponseWriter, message string) {
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusBadRequest)
+	_, _ = w.Write(npm.ErrorBody(message))
+}

@@ -1,5 +1,5 @@
-// Package app puts the gate together: it makes every part from the configuration, connects them, and
-// hands the whole to the command. It decides nothing while the gate runs.
+// Package app puts the gate together: it makes every part from the configuration, connects them,
+// and hands the whole to the command. It decides nothing while the gate runs.
 package app
 
 import (
@@ -37,7 +37,8 @@ func (a *App) Admin() http.Handler { return a.admin.Handler() }
 // Drain makes readiness fail, so that a balancer sends no new clients while the last requests end.
 func (a *App) Drain() { a.server.Drain() }
 
-// Close ends what runs in the background and drops idle connections to the upstreams. No request may be at work.
+// Close ends what runs in the background and drops idle connections to the upstreams. No request
+// may be at work.
 func (a *App) Close() { a.close() }
 
 // Explain judges "npm:NAME[@VERSION]" or "pypi:NAME[@VERSION]" as the mounts do.

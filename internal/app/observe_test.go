@@ -1,8 +1,6 @@
 package app
 
 import (
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -115,30 +113,6 @@ func TestLookingChangesNothing(t *testing.T) {
 			w.metric(`ecluse_cooldown_state{host="registry.test:80"}`)
 		}
 		w.want(w.get("/npm/a"), 404, -1) // it is still this request that probes
-	})
-}
-
-// R42: readiness follows draining alone.
-func TestReadiness(t *testing.T) {
-	inWorld(t, "", func(w *world) {
-		w.throttled("Retry-After", "600")
-		w.want(w.get("/readyz"), 200, -1)
-		w.app.Drain()
-		w.want(w.get("/readyz"), 503, -1)
-		w.want(w.get("/livez"), 200, -1)
-	})
-}
-
-func TestStatusPage(t *testing.T) {
-	inWorld(t, "", func(w *world) {
-		w.throttled("Retry-After", "30")
-		rec := httptest.NewRecorder()
-		w.admin.ServeHTTP(rec, httptest.NewRequestWithContext(w.t.Context(), http.MethodGet, "/", nil))
-		for _, want := range []string{"registry.test:80", "cooling", ">30<"} {
-			if !strings.Contains(rec.Body.String(), want) {
-				t.Errorf("the page lacks %q:\n%s", want, rec.Body)
-			}
-		}
 	})
 }
 

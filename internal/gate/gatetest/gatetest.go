@@ -1,5 +1,5 @@
-// Package gatetest makes two gates in front of scripted registries, in a network of memory and under
-// virtual time, for tests of what stands in front of gates.
+// Package gatetest makes two gates in front of scripted registries, in a network of memory and
+// under virtual time, for tests of what stands in front of gates.
 package gatetest
 
 import (
@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/ecluse-gate/ecluse/cooldown"
@@ -47,6 +48,7 @@ type World struct {
 	Table     *cooldown.Table
 	Metrics   *obs.Metrics
 	Logger    *slog.Logger
+	Tracer    trace.Tracer
 
 	network *memnet.Network
 	client  *http.Client
@@ -67,7 +69,7 @@ func Run(t *testing.T, o Options, test func(*World)) {
 		w := &World{
 			T: t, Public: fakenpm.New("http://" + publicHost), Index: fakepypi.New("http://" + filesHost),
 			Documents: gate.NewDocuments(64 << 20), Table: cooldown.New(cooldown.Options{}), Metrics: obs.NewMetrics(),
-			Logger: obs.Discard(), network: memnet.New(),
+			Logger: obs.Discard(), Tracer: noop.NewTracerProvider().Tracer(""), network: memnet.New(),
 		}
 		w.client = &http.Client{
 			Transport:     &http.Transport{DialContext: w.network.Dial, DisableCompression: true},
@@ -94,7 +96,7 @@ func (w *World) gates(o Options) *upstream.Client {
 		inside = append(inside, must(cooldown.ParseAuthority(host, 80)))
 	}
 	client := upstream.New(upstream.Options{
-		Table: w.Table, Metrics: w.Metrics, Logger: w.Logger, Tracer: noop.NewTracerProvider().Tracer(""), UserAgent: "gatetest",
+		Table: w.Table, Metrics: w.Metrics, Logger: w.Logger, Tracer: w.Tracer, UserAgent: "gatetest",
 		Dial: w.network.Dial, Egress: upstream.Egress{Internal: inside},
 	})
 	npm := w.common(o.NPM)
@@ -129,8 +131,8 @@ func (w *World) listen(host string, h http.Handler) {
 	w.T.Cleanup(func() { srv.Close() })
 }
 
-// Send sends a request, and returns the answer before its body is read; header holds names and values
-// in turn.
+// Send sends a request, and returns the answer before its body is read; header holds names and
+// values in turn.
 func (w *World) Send(method, path, body string, header ...string) *http.Response {
 	w.T.Helper()
 	req, err := http.NewRequestWithContext(w.T.Context(), method, "http://"+gateHost+path, strings.NewReader(body))

@@ -1,6 +1,9 @@
 package server
 
 import (
+	"context"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -33,4 +36,10 @@ func inWorld(t *testing.T, o Options, test func(*world)) {
 		w.Serve(w.server.Handler())
 		test(w)
 	})
+}
+
+func newRecorder() *httptest.ResponseRecorder { return httptest.NewRecorder() }
+
+func request(ctx context.Context, path string) *http.Request {
+	return httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil)
 }
