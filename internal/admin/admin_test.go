@@ -275,7 +275,7 @@ func TestAdvisories(t *testing.T) {
 		}
 		var rows []admin.Change
 		w.ask(http.MethodPost, "/api/v1/preview", string(body), &rows)
-		if len(rows) != 1 || !strings.HasPrefix(rows[0].After, "denied by known-bad") {
+		if len(rows) != 1 || !strings.HasPrefix(rows[0].After, "denied by known-bad") || !strings.Contains(rows[0].After, "GHSA-test-0001") {
 			t.Errorf("changes: %+v", rows)
 		}
 	})

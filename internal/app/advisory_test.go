@@ -51,6 +51,16 @@ func TestAdvisoriesReachTheRules(t *testing.T) {
 	if !strings.Contains(rec.Body.String(), `"records": 1`) {
 		t.Errorf("status: %s", rec.Body)
 	}
+	w.restart(yaml) // what the last process read is in force at once, and its folder is free
+	check()
+	more := strings.NewReplacer("0001", "0002", "1.0.0", "2.0.0").Replace(badAdvisory)
+	if err := os.WriteFile(filepath.Join(source, "GHSA-test-0002.json"), []byte(more), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.app.rules.advisories.Refresh(t.Context(), "npm"); err != nil {
+		t.Error(err)
+	}
+	w.want(w.get("/npm/a/-/a-2.0.0.tgz"), 403, -1)
 	w.app.Close()
 }
 

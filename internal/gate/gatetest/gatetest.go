@@ -127,8 +127,8 @@ func (w *World) Serve(h http.Handler) { w.listen(gateHost, h) }
 func (w *World) listen(host string, h http.Handler) {
 	srv := &http.Server{Handler: h, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)}
 	l := w.network.Listen(host + ":80")
-	go srv.Serve(l)
-	w.T.Cleanup(func() { srv.Close() })
+	go func() { _ = srv.Serve(l) }() // until it is closed
+	w.T.Cleanup(func() { _ = srv.Close() })
 }
 
 // Send sends a request, and returns the answer before its body is read; header holds names and
