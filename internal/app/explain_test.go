@@ -44,7 +44,7 @@ func TestReload(t *testing.T) {
 func TestExplainFirstParty(t *testing.T) {
 	inWorld(t, withPrivate+", firstParty: ['@acme/*']\n", func(w *world) {
 		for _, text := range []string{"npm:@acme/secret", "npm:@acme/secret@1.0.0"} {
-			rows, err := w.server.Explain(w.t.Context(), text)
+			rows, err := w.app.Explain(w.t.Context(), text)
 			if err != nil || len(rows) != 1 || !rows[0].Admit || rows[0].Rule != "first-party" {
 				t.Errorf("%s: %+v %v", text, rows, err)
 			}

@@ -101,11 +101,11 @@ func TestCooldownsOfAGateBeside(t *testing.T) {
 	inWorld(t, "", func(w *world) {
 		w.public.Publish("a", "1.0.0", longAgo, nil)
 		w.public.Publish("b", "1.0.0", longAgo, nil)
-		gate := w.server
+		gate := w.app
 		w.start("") // in its place, as far as clients go
 		w.want(w.get("/npm/a"), 200, -1)
 		defer gate.Close()
-		ask := func(s *Server) answer {
+		ask := func(s *App) answer {
 			rec := httptest.NewRecorder()
 			s.Handler().ServeHTTP(rec, httptest.NewRequestWithContext(w.t.Context(), http.MethodGet, "/npm/b", nil))
 			return answer{status: rec.Code, header: rec.Header(), body: rec.Body.String()}
