@@ -36,6 +36,7 @@ type exchange struct {
 	reused   bool     // that connection had served before
 	dropping bool     // the connection at hand was closed before anything could be written
 	written  bool     // it was written
+	flushed  bool     // its first bytes are on the wire; known of connections of DialContext alone
 	returned int      // how often an HTTP/2 server gave it back
 	answered bool     // the first byte of an answer has arrived
 	stopped  error    // why nothing may be written any more: a *cooldown.Refusal, errResent or ErrHiddenAnswer
@@ -183,6 +184,9 @@ func (e *exchange) await(c net.Conn) {
 // hold notes that an HTTP/1 connection writes the request now. The caller holds mu.
 func (e *exchange) hold(c net.Conn) {
 	e.conn = c
+	if own, ok := connOf(c); ok {
+		own.exchange.Store(e)
+	}
 	if reflect.TypeOf(c).Comparable() {
 		e.transport.connections.Store(c, e)
 	}

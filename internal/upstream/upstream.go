@@ -86,8 +86,10 @@ func New(o Options) *Client {
 	c := &Client{opts: o, guard: newGuard(o.Egress), holders: make(chan struct{}, maxHolders), lines: map[cooldown.Authority]*line{}}
 	c.private = c.transport(c.guard.dialer.DialContext)
 	c.outside = c.transport(newGuard(o.Egress).dial)
+	base := c.transport(c.guard.dial)
+	base.DialContext = cooldownhttp.DialContext(base.DialContext)
 	c.public = &cooldownhttp.Transport{
-		Base:         c.transport(c.guard.dial),
+		Base:         base,
 		Table:        o.Table,
 		OnTransition: c.transition,
 		OnAttempt:    c.attempt,

@@ -32,8 +32,8 @@ type Weather struct {
 type Get func(ctx context.Context, url string) (status int, err error)
 
 const (
-	rest    = time.Second // of each client between two requests
-	healthy = 1500 * time.Millisecond
+	rest    = 2 * time.Second // of each client between two requests
+	healthy = 2500 * time.Millisecond
 	pause   = 6 * time.Second        // what the 429 asks for
 	settled = time.Second            // without an arrival: what was written before is through by then
 	early   = 500 * time.Millisecond // before the end of the pause as a client reckons it
@@ -49,7 +49,7 @@ func (w Weather) clients() int {
 }
 
 // Run lets the clients go through health, a cooldown, its probe and health again, and fails the test for a request during the cooldown, a
-// second probe, or a client that hears of trouble while there is none. It takes some twelve seconds.
+// second probe, or a client that hears of trouble while there is none. It takes some fifteen seconds.
 func Run(t *testing.T, w Weather, client func(roots *x509.CertPool) Get) {
 	t.Helper()
 	s := &server{weather: w}
