@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"net/http/httptrace"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -233,9 +234,12 @@ func TestRefusedRepetition(t *testing.T) {
 func TestRepeatedWithItsBody(t *testing.T) {
 	for name, again := range map[string]bool{"can be had again": true, "cannot": false} {
 		t.Run(name, func(t *testing.T) {
+			var mu sync.Mutex
 			var bodies []string
 			g, server, _ := realRig(t, func(w http.ResponseWriter, r *http.Request) {
 				body, _ := io.ReadAll(r.Body)
+				mu.Lock()
+				defer mu.Unlock()
 				if bodies = append(bodies, string(body)); len(bodies) == 2 {
 					panic(http.ErrAbortHandler)
 				}
