@@ -15,9 +15,10 @@
 //
 // A request is judged when it is written, not only when it is asked for. That works with every Base that is an
 // *http.Transport or passes requests on to one with their context, as instrumenting wrappers do: the package listens to
-// [httptrace] and stops a request that may no longer be sent, over HTTP/1 and HTTP/2. [DialContext] closes the last gap. A Base that sends a second request
-// by itself after it has been answered is found out, and gets [ErrHiddenAnswer] instead of a connection. Of a Base that
-// is not built on net/http nothing of this can be seen: it must write each request at once, and once.
+// [httptrace] and stops a request that may no longer be sent, over HTTP/1 and HTTP/2; [DialContext] closes the last gap
+// of HTTP/1. A Base that sends a second request by itself after it has been answered is found out, and gets
+// [ErrHiddenAnswer] instead of a connection. Of a Base that is not built on net/http nothing of this can be seen: it must
+// write each request at once, and once.
 //
 // # Stability
 //
