@@ -30,7 +30,10 @@ func TestErrorsAreTyped(t *testing.T) {
 	files := func(dir string) error { _, _, err := journal.ReadFiles(dir, layout); return err }
 	inspect := func(dir string) error { _, _, err := journal.Inspect(dir, layout); return err }
 	open := func(dir string) error { _, err := journal.Open(dir, layout, journal.Options{}); return err }
-	create := func(dir string) error { _, err := journal.Create(dir, layout, founding{plan}, journal.Options{}); return err }
+	create := func(dir string) error {
+		_, err := journal.Create(dir, layout, founding{plan}, journal.Options{})
+		return err
+	}
 	for name, tt := range map[string]struct {
 		err  error
 		code journal.Code

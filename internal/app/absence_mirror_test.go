@@ -67,3 +67,18 @@ func TestWorkerKeepsAJobDuringTrouble(t *testing.T) {
 		w.expectOutcome(w.worker(), leftPad("1.0.1"), mirror.Published)
 	})
 }
+
+// R57, R99: a job is dropped for good, so nothing less than a listing that was read for it may say that its version is absent,
+// however young the kept one is.
+func TestWorkerBelievesNoYoungListing(t *testing.T) {
+	inHouse(t, "", func(w *world, _ *house) {
+		w.publishMany(1)
+		w.get("/npm/left-pad")
+		w.publishMany(2)
+		w.want(w.get("/npm/left-pad/1.0.1"), 404, -1) // a client may ask again
+		w.expectOutcome(w.worker(), leftPad("1.0.1"), mirror.Published)
+		if jobs, err := w.app.Files(t.Context(), "npm", "left-pad", "1.0.1"); err != nil || len(jobs) != 1 {
+			t.Errorf("mirror add hears %v, %v", jobs, err)
+		}
+	})
+}

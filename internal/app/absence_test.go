@@ -425,3 +425,18 @@ func TestFactsOfAnOldListing(t *testing.T) {
 		w.sent(4) // the listing and the file
 	})
 }
+
+// R99: a document that an earlier process has read a moment ago says no to nobody: this process does not know of what may have been
+// published before it began.
+func TestKeptDocumentOfAMomentAgo(t *testing.T) {
+	inWorld(t, "", func(w *world) {
+		w.public.Publish("a", "1.0.0", longAgo, nil)
+		w.want(w.get("/npm/a"), 200, -1)
+		synctest.Wait()
+		w.public.Publish("a", "2.0.0", longAgo, nil)
+		w.restart("")
+		w.want(w.get("/npm/a/2.0.0"), 200, -1)
+		w.want(w.get("/npm/a/3.0.0"), 404, -1) // it has been read by this process now
+		w.sent(2)
+	})
+}

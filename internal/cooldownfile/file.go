@@ -9,7 +9,6 @@
 package cooldownfile
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 	"log/slog"
@@ -216,11 +215,11 @@ func (f *File) write(now time.Time, t *cooldown.Table, dirty map[cooldown.Author
 		return
 	}
 	f.failed.Store(now.UnixNano())
-	level := slog.LevelDebug // what fails again and again is said once
+	say := f.logger.Debug // what fails again and again is said once
 	if !f.ailing.Swap(true) {
-		level = slog.LevelWarn
+		say = f.logger.Warn
 	}
-	f.logger.Log(context.Background(), level, "a cooldown was not kept; other processes do not know of it, and a restart forgets it; "+
+	say("a cooldown was not kept; other processes do not know of it, and a restart forgets it; "+
 		"check that the data folder is writable and not full", slog.String("file", f.shared.Path()), obs.Err(err))
 	f.joining.Lock()
 	maps.Copy(f.next.dirty, dirty)

@@ -120,15 +120,15 @@ func TestEntriesAreCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	entries := ""
+	var entries strings.Builder
 	for _, f := range families {
 		if f.GetName() == "ecluse_cooldown_entries_total" {
 			for _, m := range f.GetMetric() {
-				entries += fmt.Sprint(m.GetLabel()[0].GetValue(), " ", m.GetLabel()[1].GetValue(), " ", m.GetCounter().GetValue(), ";")
+				entries.WriteString(fmt.Sprint(m.GetLabel()[0].GetValue(), " ", m.GetLabel()[1].GetValue(), " ", m.GetCounter().GetValue(), ";"))
 			}
 		}
 	}
-	if want := "seconds registry.example:80 1;"; entries != want {
-		t.Errorf("%q, want %q", entries, want)
+	if want := "seconds registry.example:80 1;"; entries.String() != want {
+		t.Errorf("%q, want %q", entries.String(), want)
 	}
 }
