@@ -15,9 +15,9 @@ import "time"
 //   - A failure is the memory's own to tell; the table goes on with what it knows.
 type Memory interface {
 	// Recall hands what the table was not told yet to Table.Restore. It is called by Ask and, with
-	// written set, by Recheck: the request is then about to be written, and whatever another
-	// process had remembered by now must be found. Without written, which is the busier path, a
-	// look that was taken a moment ago will do.
+	// written set, by Recheck and Table.Recall: a request is then about to be written, or a fact to
+	// be told, and whatever another process had remembered by now must be found. Without written,
+	// which is the busier path, a look that was taken a moment ago will do.
 	Recall(now time.Time, t *Table, written bool)
 	// Remember is called when a cooldown began, was extended or has ended, and before the answer
 	// that did it is handed on. What is to be remembered is what Table.Look says: calls may
@@ -40,7 +40,7 @@ func (t *Table) Recall(now time.Time) {
 	if t.memory == nil {
 		return
 	}
-	t.memory.Recall(now, t, false)
+	t.memory.Recall(now, t, true)
 	for _, s := range t.view.Load().all() {
 		s.awaitKept()
 	}

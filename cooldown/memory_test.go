@@ -262,3 +262,16 @@ func TestNobodyIsToldMoreThanWasAskedFor(t *testing.T) {
 		t.Errorf("%+v", refusal)
 	}
 }
+
+// R99, R100: whoever tells others how things stand finds what another process remembered a moment ago.
+func TestRecallLooksAtOnce(t *testing.T) {
+	n := &notes{}
+	table := cooldown.New(cooldown.Options{Memory: n})
+	a := cooldown.Authority{Host: "registry.example", Port: 443}
+	now := time.Now()
+	n.news = func(now time.Time, t *cooldown.Table) { t.Restore(now, a, time.Minute, time.Minute) }
+	table.Recall(now)
+	if s := table.Look(now, a); len(n.calls) != 1 || n.calls[0] != "recall true" || s.Remaining != time.Minute {
+		t.Errorf("%q, %+v", n.calls, s)
+	}
+}

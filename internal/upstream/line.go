@@ -51,7 +51,7 @@ type line struct {
 	mu       sync.Mutex
 	places   int // how many may be under way
 	underWay int
-	waiting  [2]list.List  // of *waiter: clients, then background
+	waiting  [2]list.List  // of turn: clients, then background
 	epoch    int           // counts restarts, so that answers to older requests prove nothing
 	refill   *time.Timer   // when the budget has room again, while somebody waits for that
 	changed  chan struct{} // closed by the next change of the authority's state
