@@ -77,9 +77,10 @@ bench-profile: setup ## where the gate's time goes under the load of BENCH
 	BENCH_PROFILE='$(abspath $(PROFILES))' $(GO) test -run '^$$' -bench '$(BENCH)' -timeout 30m ./internal/bench
 	@for f in $(PROFILES)/*.pprof; do echo; echo "$$f"; $(GO) tool pprof -top -nodecount 15 "$$f"; $(GO) tool pprof -top -cum -nodecount 15 -show ecluse-gate "$$f"; done 2>/dev/null
 
-fix: ## what a machine can mend
+fix: ## formats, modernizes and brings docs/requirements.md up to date
 	$(TOOL) gofumpt -w .
 	$(GO) fix $(PACKAGES)
+	$(GO) test ./internal/archtest -run TestProject -update
 
 clean:
 	rm -rf bin dist testtools/node_modules

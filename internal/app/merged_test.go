@@ -11,7 +11,7 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/gate"
 )
 
-// C1: a merged listing takes over what it shares with the public one, and gives nothing to it: whoever asks next, with another private registry's
+// A merged listing takes over what it shares with the public one, and gives nothing to it: whoever asks next, with another private registry's
 // word or none, meets no byte of it, and what is kept does not grow by it.
 func TestMergedListingLeavesNothing(t *testing.T) {
 	inWorld(t, withPrivate+"\ncache: {ttl: 1000h, diskBytes: 0}", func(w *world) {

@@ -1,8 +1,10 @@
 package archtest_test
 
 import (
+	"flag"
 	"maps"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -12,11 +14,27 @@ import (
 
 const module = "github.com/ecluse-gate/ecluse"
 
-// The project obeys its own page.
+var update = flag.Bool("update", false, "write the third column of "+archtest.Requirements)
+
+// The project obeys its own pages.
 func TestProject(t *testing.T) {
-	for _, finding := range archtest.Check(os.DirFS("../.."), module) {
+	const root = "../.."
+	findings, page := archtest.Check(os.DirFS(root), module)
+	if *update && page != "" {
+		if err := os.WriteFile(filepath.Join(root, archtest.Requirements), []byte(page), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		findings, _ = archtest.Check(os.DirFS(root), module)
+	}
+	for _, finding := range findings {
 		t.Error(finding)
 	}
+}
+
+// check gives the findings in a tree of the module m.
+func check(files map[string]string) []string {
+	findings, _ := archtest.Check(tree(files), "m")
+	return findings
 }
 
 // sound is a tiny tree without a fault.
@@ -27,14 +45,16 @@ func sound() map[string]string {
 			"| test | `fake` | a | b | |\n| roof | `cmd/x` | a | b | `base`, `mid` |\n\n| too large | why |\n|---|---|\n",
 		"go.mod":              "module m\n\nrequire x.org/a v1.2.3\n\nrequire (\n\tx.org/b/v2 v2.0.0\n\tx.org/c v1.0.0 // indirect\n)\n",
 		archtest.Dependencies: "| module | a |\n|---|---|\n| `x.org/a`, `x.org/b/v2` | b |\n",
-		"base/a.go":           "package base\n",
-		"side/a.go":           "package side\n",
-		"mid/a.go":            "package mid\n\nimport _ \"m/base\"\n",
-		"mid/a_test.go":       "package mid_test\n\nimport (\n\t_ \"m/fake\"\n\t_ \"m/mid\"\n)\n",
-		"fake/a.go":           "package fake\n",
-		"cmd/x/main.go":       "package main\n\nimport (\n\t_ \"fmt\"\n\t_ \"m/base\"\n\t_ \"m/mid\"\n)\n",
-		"mid/testdata/x":      "package and not Go",
-		"bin/ignored.go":      "not Go either",
+		archtest.Requirements: "# Codes\n\n| code | what holds | tests |\n|---|---|---|\n" +
+			"| R7 | seven | [mid/a_test.go](../mid/a_test.go) |\n| R9 | nine | not built yet |\n",
+		"base/a.go":      "package base\n",
+		"side/a.go":      "package side\n",
+		"mid/a.go":       "package mid\n\nimport _ \"m/base\"\n\nfunc f() {\n\t// R9: within\n}\n",
+		"mid/a_test.go":  "package mid_test\n\nimport (\n\t_ \"m/fake\"\n\t_ \"m/mid\"\n)\n\n// R7: it holds.\nfunc TestA() {}\n",
+		"fake/a.go":      "package fake\n",
+		"cmd/x/main.go":  "package main\n\nimport (\n\t_ \"fmt\"\n\t_ \"m/base\"\n\t_ \"m/mid\"\n)\n",
+		"mid/testdata/x": "package and not Go",
+		"bin/ignored.go": "not Go either",
 	}
 }
 
@@ -47,7 +67,7 @@ func tree(files map[string]string) fstest.MapFS {
 }
 
 func TestSoundTree(t *testing.T) {
-	if findings := archtest.Check(tree(sound()), "m"); len(findings) > 0 {
+	if findings := check(sound()); len(findings) > 0 {
 		t.Errorf("findings in a sound tree: %q", findings)
 	}
 }
@@ -77,6 +97,19 @@ func TestEveryRuleCanFail(t *testing.T) {
 		{"a machine's path", "Makefile", "", "all:\n\tcp /wor" + "k/x .\n", "Makefile:2: names a path of one machine"},
 		{"a module that nobody argued for", archtest.Dependencies, ", `x.org/b/v2`", "", "requires x.org/b/v2, for which docs/dependencies.md does not argue"},
 		{"an argument for a module that is gone", archtest.Dependencies, "`x.org/a`", "`x.org/a`, `x.org/c`", "argues for x.org/c"},
+		{"a code without a row", "mid/a_test.go", "// R7: it", "// R7 R8: it", "R8, which mid/a_test.go names, has no row: run make fix, or write \"| R8 |  | [mid/a_test.go](../mid/a_test.go) |"},
+		{"the first code of its kind", "mid/a_test.go", "// R7: it", "// R7, rw-001: it", "rw-001, which mid/a_test.go names, has no row"},
+		{"a code between two", "mid/a_test.go", "// R7: it", "// R7 to\n// R8: it", "R8, which mid/a_test.go names"},
+		{"a code in the name of a case", "mid/a_test.go", "TestA() {}", "TestA() { _ = `S12 x R5` }", "S12, which mid/a_test.go names"},
+		{"a code in a script", "mid/testdata/x.txt", "", "# C11: x\nC12\n", "C11, which mid/testdata/x.txt names"},
+		{"test vectors", "mid/testdata/x.jsonl", "", `{"id": "asc-001"}`, "asc-*, which mid/testdata/x.jsonl names, has no row"},
+		{"a code in a page", "docs/x.md", "", "see (S5)\n", "S5, which docs/x.md names"},
+		{"a row of a code that is gone", archtest.Requirements, "| R9 |", "| R8 | x | not built |\n| R9 |", "R8: nothing in the tree names it"},
+		{"a row without a test", archtest.Requirements, "not built yet", "", "R9: no test names it"},
+		{"a row with links to tests that are gone", archtest.Requirements, "not built yet", "[x](../x)", "R9: no test names it"},
+		{"a row without a sentence", archtest.Requirements, "seven", "", "R7: say in the second column"},
+		{"a row of older tests", "side/a_test.go", "", "package side\n\n// R7: it holds.\n", "R7: the third column is out of date"},
+		{"a code with two rows", archtest.Requirements, "| R9 |", "| R9 | x | not built |\n| R9 |", ": R9 has two rows"},
 		{"download addresses", "t/package-lock.json", "", `{"resolved": "x"}`, "holds download addresses"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -85,7 +118,7 @@ func TestEveryRuleCanFail(t *testing.T) {
 				t.Fatalf("%s does not hold %q", c.file, c.old)
 			}
 			files[c.file] = strings.Replace(files[c.file], c.old, c.new, 1)
-			findings := archtest.Check(tree(files), "m")
+			findings := check(files)
 			if len(findings) != 1 || !strings.Contains(findings[0], c.finding) {
 				t.Errorf("findings %q, want one with %q", findings, c.finding)
 			}
@@ -99,16 +132,16 @@ func TestLargePackage(t *testing.T) {
 		files["base/"+name+".go"] = "package base\n" + strings.Repeat("\n", 400)
 		files["side/"+name+"_test.go"] = "package side\n" + strings.Repeat("\n", 400) // tests do not count
 	}
-	findings := archtest.Check(tree(files), "m")
+	findings := check(files)
 	if len(findings) != 1 || !strings.HasPrefix(findings[0], "base: 1605 lines of product code") {
 		t.Errorf("findings %q", findings)
 	}
 	files[archtest.Page] += "| `base` | one grammar, one room |\n"
-	if findings := archtest.Check(tree(files), "m"); len(findings) > 0 {
+	if findings := check(files); len(findings) > 0 {
 		t.Errorf("the reason is not accepted: %q", findings)
 	}
 	files[archtest.Page] = strings.Replace(files[archtest.Page], "one grammar, one room", "", 1)
-	if findings := archtest.Check(tree(files), "m"); len(findings) != 1 || !strings.Contains(findings[0], "gives no reason") {
+	if findings := check(files); len(findings) != 1 || !strings.Contains(findings[0], "gives no reason") {
 		t.Errorf("an empty reason: %q", findings)
 	}
 }
@@ -116,7 +149,7 @@ func TestLargePackage(t *testing.T) {
 func TestNoPage(t *testing.T) {
 	files := sound()
 	files[archtest.Page] = "nothing\n"
-	if findings := strings.Join(archtest.Check(tree(files), "m"), "\n"); !strings.Contains(findings, "no table of rooms") {
+	if findings := strings.Join(check(files), "\n"); !strings.Contains(findings, "no table of rooms") {
 		t.Errorf("findings %q", findings)
 	}
 }

@@ -79,7 +79,7 @@ type Reader interface {
 		{"a code in the package's documentation", "It stays.", "It stays (R35).", "lib/a.go:1: the documentation names R35"},
 		{"of a type", "Kind is a kind", "Kind is a kind (S81, S82)", "names S81"},
 		{"of a group", "The kinds.", "The kinds (C11).", "names C11"},
-		{"behind a constant", "the first", "tc-014", "names tc-014"},
+		{"behind a constant", "the first", "see tc-014", "names tc-014"},
 		{"of a field", "is its size", "is its size, see spec section 14", "names spec section"},
 		{"of a function", "opens it", "opens it: S1", "names S1"},
 		{"of a method", "closes it", "closes it: R104", "names R104"},

@@ -1,5 +1,7 @@
-// Package archtest enforces docs/architecture.md: which room may import which, how large things may grow, and what no file of
-// the project may name. Everything is read inside the test process, so that the test cache notices each change. No code imports it.
+// Package archtest enforces docs/architecture.md: which room may import which, how large things may
+// grow, and what no file of the project may name. It compares docs/requirements.md with the codes
+// that the tree names. Everything is read inside the test process, so that the test cache notices
+// each change. No code imports it.
 package archtest
 
 import (

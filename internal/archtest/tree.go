@@ -28,13 +28,23 @@ type source struct {
 	lines int
 	ours  []string // imported rooms of this module
 	long  []string // functions over the limit, as "file: name", product code only
+
+	syntax *ast.File
 }
 
-// Check reads a tree and returns everything that breaks the rules, sorted. module is the path of its Go module.
-func Check(tree fs.FS, module string) []string {
+// walk is what one reading of a tree collects.
+type walk struct {
+	module   string
+	rooms    map[string][]source
+	mentions mentions
+	findings []string
+}
+
+// Check reads a tree and returns everything that breaks the rules, sorted, and the page
+// [Requirements] as the tests would have it. module is the path of its Go module.
+func Check(tree fs.FS, module string) (findings []string, requirements string) {
 	p, findings := readPage(tree)
-	findings = append(findings, checkRows(p)...)
-	rooms := map[string][]source{}
+	w := walk{module: module, rooms: map[string][]source{}, mentions: newMentions()}
 	err := fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -48,25 +58,37 @@ func Check(tree fs.FS, module string) []string {
 		if err != nil {
 			return err
 		}
-		findings = append(findings, checkText(name, text)...)
-		if !strings.HasSuffix(name, ".go") || inTestdata(name) {
-			return nil
-		}
-		src, err := readSource(name, text, module)
-		if err != nil {
-			return err
-		}
-		rooms[path.Dir(name)] = append(rooms[path.Dir(name)], src)
-		return nil
+		return w.read(name, text)
 	})
 	if err != nil {
 		findings = append(findings, err.Error())
 	}
-	findings = append(findings, checkRooms(p, rooms)...)
-	findings = append(findings, checkSizes(p, rooms)...)
-	findings = append(findings, checkDependencies(tree)...)
+	requirements, problems := w.mentions.check(tree)
+	findings = slices.Concat(findings, w.findings, problems, checkRows(p), checkRooms(p, w.rooms),
+		checkSizes(p, w.rooms), checkDependencies(tree))
 	slices.Sort(findings)
-	return slices.Compact(findings)
+	return slices.Compact(findings), requirements
+}
+
+// read takes one file in.
+func (w *walk) read(name string, text []byte) error {
+	w.findings = append(w.findings, checkText(name, text)...)
+	switch {
+	case path.Ext(name) == ".go" && !inTestdata(name):
+		src, err := readSource(name, text, w.module)
+		if err != nil {
+			return err
+		}
+		w.rooms[path.Dir(name)] = append(w.rooms[path.Dir(name)], src)
+		w.mentions.readGo(src)
+	case path.Ext(name) == ".txt" && inTestdata(name):
+		w.mentions.readScript(name, text)
+	case path.Ext(name) == ".jsonl" && inTestdata(name):
+		w.mentions.readVectors(name, text)
+	case path.Ext(name) == ".md" && !inTestdata(name) && name != Requirements:
+		w.mentions.note(name, false, string(text))
+	}
+	return nil
 }
 
 // skipped says which folders hold nothing of ours: what git ignores, and what is not committed.
@@ -84,10 +106,11 @@ func inTestdata(name string) bool { return strings.Contains("/"+name, "/testdata
 func readSource(name string, text []byte, module string) (source, error) {
 	src := source{name: name, test: strings.HasSuffix(name, "_test.go"), lines: bytes.Count(text, []byte("\n"))}
 	files := token.NewFileSet()
-	f, err := parser.ParseFile(files, name, text, parser.SkipObjectResolution)
+	f, err := parser.ParseFile(files, name, text, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
 		return src, err
 	}
+	src.syntax = f
 	for _, spec := range f.Imports {
 		imported, err := strconv.Unquote(spec.Path.Value)
 		if err != nil {

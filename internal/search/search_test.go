@@ -122,6 +122,7 @@ func TestKnowledgeBases(t *testing.T) {
 	if err != nil || len(page.Values) != 1 || page.Values[0]["name"] != "library" {
 		t.Errorf("list: %+v, %v", page, err)
 	}
+	// S144: a generated child is not deleted by itself.
 	if _, err := b.client.Delete(ctx, search.Indexes, "manuals-index", search.Condition{}, search.Bounds{}); failure(t, err).Code != search.CodeRequestInvalid {
 		t.Errorf("delete of a generated child: %v", err)
 	}
