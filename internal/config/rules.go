@@ -62,7 +62,7 @@ func (l *loader) readRules() {
 	var names []string
 	for _, layer := range l.layers {
 		for _, name := range namesOfRules(layer) {
-			fields := layer.rule(name)
+			fields := l.renameType(name, layer.rule(name))
 			old, known := byName[name]
 			if !known {
 				names = append(names, name)
@@ -78,6 +78,18 @@ func (l *loader) readRules() {
 	for _, name := range names {
 		l.readRule(name, byName[name])
 	}
+}
+
+// renameType replaces the former name of a rule's type, with a warning.
+func (l *loader) renameType(rule string, fields map[string]value) map[string]value {
+	v, ok := fields["type"]
+	if typ, former := policy.Renamed(v.scalar); ok && former {
+		at := Problem{Key: rulesPrefix + rule + ".type", Layer: v.layer, Line: v.line, Source: v.source}
+		l.cfg.warn(l.problems.place(at) + v.scalar + " is deprecated: write " + typ + ", which means the same")
+		v.scalar = typ
+		fields["type"] = v
+	}
+	return fields
 }
 
 func namesOfRules(layer layer) []string {

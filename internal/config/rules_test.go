@@ -77,3 +77,21 @@ func TestRules(t *testing.T) {
 		})
 	}
 }
+
+// The former name of a type means the same, in each layer, and says what to write instead.
+func TestFormerTypeName(t *testing.T) {
+	const file = "rules:\n  lic:\n    type: LicenseAllow\n    licenses: [MIT]\n"
+	c := load(t, with(file, "ECLUSE_RULES__LIC__TYPE=DenyUnlessLicense", "ECLUSE_RULES__LIC__ONUNKNOWN=skip"))
+	want := policy.Spec{Name: "lic", Type: policy.DenyUnlessLicense, Licenses: []string{"MIT"}, OnUnknown: policy.Skip}
+	if diff := cmp.Diff(want, c.Rules[0]); diff != "" {
+		t.Error(diff)
+	}
+	if w := c.Warnings; len(w) != 1 || !strings.HasSuffix(w[0], ":3: rules.lic.type: LicenseAllow is deprecated: write DenyUnlessLicense, which means the same") {
+		t.Errorf("warnings %q", w)
+	}
+	c = load(t, with("rules: {lic: {licenses: [MIT]}}", "ECLUSE_RULES__LIC__TYPE=LicenseAllow", "ECLUSE_RULES__LIC__LICENSES=MIT"))
+	if len(c.Rules) != 2 || c.Rules[0].Type != policy.DenyUnlessLicense || len(c.Warnings) != 1 ||
+		!strings.HasPrefix(c.Warnings[0], "ECLUSE_RULES__LIC__TYPE: rules.lic.type: LicenseAllow is deprecated") {
+		t.Errorf("%+v, warnings %q", c.Rules, c.Warnings)
+	}
+}

@@ -50,7 +50,7 @@ func buildLicense(s Spec) (rule, error) {
 	}
 	denyUnknown, err := denies(FieldOnUnknown, s.OnUnknown)
 	r := license{
-		listed: slices.Clone(s.Licenses), allowOnly: s.Type == LicenseAllow, denyUnknown: denyUnknown,
+		listed: slices.Clone(s.Licenses), allowOnly: s.Type == DenyUnlessLicense, denyUnknown: denyUnknown,
 		memo: &atomic.Pointer[map[string]licensed]{},
 	}
 	r.memo.Store(&map[string]licensed{})

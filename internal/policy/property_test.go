@@ -34,7 +34,7 @@ func drawSpec(t *rapid.T, name string) Spec {
 		s.MinCVSS, s.OnUnavailable = float64(rapid.IntRange(0, 10).Draw(t, "minimum")), choice
 	case NotAfter:
 		s.Date = now.Add(-time.Duration(rapid.IntRange(0, 20).Draw(t, "date")) * time.Hour)
-	case LicenseAllow, LicenseDeny:
+	case DenyUnlessLicense, LicenseDeny:
 		s.Licenses, s.OnUnknown = []string{rapid.SampledFrom([]string{"MIT", "ISC"}).Draw(t, "licence")}, choice
 	}
 	return s
@@ -163,7 +163,7 @@ func TestC11C77OneVerdict(t *testing.T) {
 func TestAdmitsDoesNotAllocate(t *testing.T) {
 	set := mustSet(t, week, Spec{Name: "ban", Type: DenyByIdentity, Packages: []string{"bad", "@evil/*"}},
 		Spec{Name: "scripts", Type: DenyInstallTimeExecution}, Spec{Name: "freeze", Type: NotAfter, Date: now},
-		Spec{Name: "scope", Type: AllowScope, Scopes: []string{"@acme"}}, Spec{Name: "licence", Type: LicenseAllow, Licenses: []string{"MIT"}})
+		Spec{Name: "scope", Type: AllowScope, Scopes: []string{"@acme"}}, Spec{Name: "licence", Type: DenyUnlessLicense, Licenses: []string{"MIT"}})
 	for _, s := range []Subject{subject("x", "1", now), subject("x", "1", time.Time{}), subject("bad", "1", old), subject("@acme/x", "1", old)} {
 		for _, s.Version.License = range []string{"MIT", "ISC"} {
 			if n := testing.AllocsPerRun(100, func() { set.Admits(now, s) }); n != 0 {

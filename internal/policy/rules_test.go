@@ -109,24 +109,24 @@ func TestLicenses(t *testing.T) {
 		admit                           bool
 		reason                          string
 	}{
-		{LicenseAllow, "MIT,Apache-2.0", "", "MIT", true, ""},
-		{LicenseAllow, "MIT,Apache-2.0", "", "mit", true, ""},
-		{LicenseAllow, "MIT,Apache-2.0", "", "ISC", false, `"ISC" is not covered by those that are allowed: MIT, Apache-2.0`},
-		{LicenseAllow, "MIT,Apache-2.0", "", "(MIT OR GPL-3.0-only)", true, ""},
-		{LicenseAllow, "MIT,Apache-2.0", "", "MIT AND GPL-3.0-only", false, "not covered"},
-		{LicenseAllow, "MIT,Apache-2.0", "", "MIT AND Apache-2.0", true, ""},
-		{LicenseAllow, "MIT", "", "", false, "names no licence"},
-		{LicenseAllow, "MIT", Skip, "", true, ""},
-		{LicenseAllow, "MIT", "", "SEE LICENSE IN LICENSE.txt", false, "no SPDX expression"},
-		{LicenseAllow, "MIT", Skip, "SEE LICENSE IN LICENSE.txt", true, ""},
-		{LicenseAllow, "MIT", Skip, "ISC", false, "not covered"},
-		{LicenseAllow, "MIT", "", "UNLICENSED", false, "no SPDX expression"},
-		{LicenseAllow, "MIT,UNLICENSED", "", "UNLICENSED", true, ""},
-		{LicenseAllow, "UNLICENSED", "", "MIT", false, "not covered"},
-		{LicenseAllow, "MIT", "", strings.Repeat("MIT OR ", 8) + "MIT", false, "no SPDX expression"},
-		{LicenseAllow, "MIT", "", strings.Repeat("MIT\tOR\n", 8) + "MIT", false, "no SPDX expression"},
-		{LicenseAllow, "MIT", "", strings.Repeat("(", 9) + "MIT" + strings.Repeat(")", 9), false, "no SPDX expression"},
-		{LicenseAllow, "MIT", "", strings.Repeat("MIT ", 100), false, "no SPDX expression"},
+		{DenyUnlessLicense, "MIT,Apache-2.0", "", "MIT", true, ""},
+		{DenyUnlessLicense, "MIT,Apache-2.0", "", "mit", true, ""},
+		{DenyUnlessLicense, "MIT,Apache-2.0", "", "ISC", false, `"ISC" is not covered by those that are allowed: MIT, Apache-2.0`},
+		{DenyUnlessLicense, "MIT,Apache-2.0", "", "(MIT OR GPL-3.0-only)", true, ""},
+		{DenyUnlessLicense, "MIT,Apache-2.0", "", "MIT AND GPL-3.0-only", false, "not covered"},
+		{DenyUnlessLicense, "MIT,Apache-2.0", "", "MIT AND Apache-2.0", true, ""},
+		{DenyUnlessLicense, "MIT", "", "", false, "names no licence"},
+		{DenyUnlessLicense, "MIT", Skip, "", true, ""},
+		{DenyUnlessLicense, "MIT", "", "SEE LICENSE IN LICENSE.txt", false, "no SPDX expression"},
+		{DenyUnlessLicense, "MIT", Skip, "SEE LICENSE IN LICENSE.txt", true, ""},
+		{DenyUnlessLicense, "MIT", Skip, "ISC", false, "not covered"},
+		{DenyUnlessLicense, "MIT", "", "UNLICENSED", false, "no SPDX expression"},
+		{DenyUnlessLicense, "MIT,UNLICENSED", "", "UNLICENSED", true, ""},
+		{DenyUnlessLicense, "UNLICENSED", "", "MIT", false, "not covered"},
+		{DenyUnlessLicense, "MIT", "", strings.Repeat("MIT OR ", 8) + "MIT", false, "no SPDX expression"},
+		{DenyUnlessLicense, "MIT", "", strings.Repeat("MIT\tOR\n", 8) + "MIT", false, "no SPDX expression"},
+		{DenyUnlessLicense, "MIT", "", strings.Repeat("(", 9) + "MIT" + strings.Repeat(")", 9), false, "no SPDX expression"},
+		{DenyUnlessLicense, "MIT", "", strings.Repeat("MIT ", 100), false, "no SPDX expression"},
 		{LicenseDeny, "GPL-3.0-only,AGPL-3.0-only", "", "MIT", true, ""},
 		{LicenseDeny, "GPL-3.0-only,AGPL-3.0-only", "", "AGPL-3.0-only", false, `"AGPL-3.0-only" cannot be had without one that is refused: GPL-3.0-only`},
 		{LicenseDeny, "GPL-3.0-only", "", "MIT OR GPL-3.0-only", true, ""},
@@ -150,14 +150,14 @@ func TestLicenses(t *testing.T) {
 	}
 	s := subject("x", "1.0.0", old)
 	s.Version.License = "MIT"
-	if v := mustSet(t, Spec{Name: "licences", Type: LicenseAllow, Licenses: []string{"MIT"}}).Evaluate(now, s); v.Admit {
+	if v := mustSet(t, Spec{Name: "licences", Type: DenyUnlessLicense, Licenses: []string{"MIT"}}).Evaluate(now, s); v.Admit {
 		t.Errorf("an allowed licence admits by itself: %+v", v)
 	}
 }
 
 // What is kept of licences is bounded, whatever an upstream invents.
 func TestLicenseMemoryIsBounded(t *testing.T) {
-	set := mustSet(t, week, Spec{Name: "licences", Type: LicenseAllow, Licenses: []string{"MIT"}})
+	set := mustSet(t, week, Spec{Name: "licences", Type: DenyUnlessLicense, Licenses: []string{"MIT"}})
 	r := set.rules[0].rule.(license)
 	s := subject("x", "1.0.0", old)
 	for i := range 3 * maxLicenseMemo {

@@ -33,9 +33,9 @@ type Spec struct {
 	Except []string
 	// Date is the last publish time that is not too new (NotAfter).
 	Date time.Time
-	// Licenses are SPDX identifiers, with "WITH exception" if need be, or the word UNLICENSED (LicenseAllow, LicenseDeny).
+	// Licenses are SPDX identifiers, with "WITH exception" if need be, or the word UNLICENSED (DenyUnlessLicense, LicenseDeny).
 	Licenses []string
-	// OnUnknown says what a missing or unreadable licence means: "deny", which is also meant by "", or "skip" (LicenseAllow,
+	// OnUnknown says what a missing or unreadable licence means: "deny", which is also meant by "", or "skip" (DenyUnlessLicense,
 	// LicenseDeny).
 	OnUnknown string
 }
@@ -52,8 +52,8 @@ const (
 	AllowScope = "AllowScope"
 	// DenyIfAdvisory denies what an advisory of a minimum score, or a malware report, affects.
 	DenyIfAdvisory = "DenyIfAdvisory"
-	// LicenseAllow denies what cannot be used under the listed licences alone. It admits nothing by itself.
-	LicenseAllow = "LicenseAllow"
+	// DenyUnlessLicense denies what cannot be used under the listed licences alone.
+	DenyUnlessLicense = "DenyUnlessLicense"
 	// LicenseDeny denies what cannot be used without one of the listed licences.
 	LicenseDeny = "LicenseDeny"
 	// NotAfter denies what was published after a date, or at an unknown time.
@@ -103,7 +103,7 @@ func kinds() []kind {
 		{AllowIfRemediates, 150, nil, func(Spec) (rule, error) { return remediates{}, nil }},
 		{AllowScope, 200, []string{FieldScopes}, buildScope},
 		{DenyIfAdvisory, 225, []string{FieldMinCVSS, FieldOnUnavailable}, buildAdvised},
-		{LicenseAllow, 230, []string{FieldLicenses, FieldOnUnknown}, buildLicense},
+		{DenyUnlessLicense, 230, []string{FieldLicenses, FieldOnUnknown}, buildLicense},
 		{LicenseDeny, 235, []string{FieldLicenses, FieldOnUnknown}, buildLicense},
 		{NotAfter, 240, []string{FieldDate}, buildNotAfter},
 		{AllowByIdentity, 250, []string{FieldPackages}, buildIdentity},
@@ -128,6 +128,14 @@ func Types() []string {
 		names = append(names, k.name)
 	}
 	return names
+}
+
+// Renamed returns the present name of a type that had another one.
+func Renamed(typ string) (name string, ok bool) {
+	if typ == "LicenseAllow" {
+		return DenyUnlessLicense, true
+	}
+	return typ, false
 }
 
 // Fields are the fields that a type has beside name, type, precedence and ecosystems.

@@ -11,7 +11,7 @@ import (
 // Issue 5, item 1: the types with their default precedence, in one order.
 func TestDefaultPrecedence(t *testing.T) {
 	want := map[string]int{
-		"AllowUndated": 90, "AllowIfOlderThan": 100, "AllowIfRemediates": 150, "AllowScope": 200, "DenyIfAdvisory": 225, "LicenseAllow": 230,
+		"AllowUndated": 90, "AllowIfOlderThan": 100, "AllowIfRemediates": 150, "AllowScope": 200, "DenyIfAdvisory": 225, "DenyUnlessLicense": 230,
 		"LicenseDeny": 235, "NotAfter": 240, "AllowByIdentity": 250, "DenyInstallTimeExecution": 300, "DenyByIdentity": 400,
 	}
 	last := 0
@@ -27,6 +27,21 @@ func TestDefaultPrecedence(t *testing.T) {
 	}
 	if _, ok := DefaultPrecedence("AllowAll"); ok {
 		t.Error("an unknown type has a precedence")
+	}
+}
+
+// Only types that admit begin with Allow.
+func TestAllowMeansAdmits(t *testing.T) {
+	if typ, ok := Renamed("LicenseAllow"); typ != DenyUnlessLicense || !ok {
+		t.Errorf("LicenseAllow is now %q", typ)
+	}
+	for _, typ := range Types() {
+		if Admitting(typ) != strings.Contains(typ, "Allow") {
+			t.Errorf("%s: admits: %v", typ, Admitting(typ))
+		}
+		if _, ok := Renamed(typ); ok {
+			t.Errorf("%s has another name", typ)
+		}
 	}
 }
 
@@ -60,11 +75,11 @@ func TestBadSpecs(t *testing.T) {
 		{"no score", Spec{Name: "x", Type: DenyIfAdvisory, MinCVSS: math.NaN()}, "0 to 10"},
 		{"choice", Spec{Name: "x", Type: DenyIfAdvisory, OnUnavailable: "allow"}, "use deny or skip"},
 		{"no date", Spec{Name: "x", Type: NotAfter}, "needs a date"},
-		{"no licences", Spec{Name: "x", Type: LicenseAllow}, "needs licenses"},
+		{"no licences", Spec{Name: "x", Type: DenyUnlessLicense}, "needs licenses"},
 		{"no licence", Spec{Name: "x", Type: LicenseDeny, Licenses: []string{""}}, "SPDX identifier"},
 		{"licence expression", Spec{Name: "x", Type: LicenseDeny, Licenses: []string{"MIT OR ISC"}}, "SPDX identifier"},
-		{"licence misspelt", Spec{Name: "x", Type: LicenseAllow, Licenses: []string{"Apache 2"}}, "SPDX identifier"},
-		{"licence choice", Spec{Name: "x", Type: LicenseAllow, Licenses: []string{"MIT"}, OnUnknown: "maybe"}, "use deny or skip"},
+		{"licence misspelt", Spec{Name: "x", Type: DenyUnlessLicense, Licenses: []string{"Apache 2"}}, "SPDX identifier"},
+		{"licence choice", Spec{Name: "x", Type: DenyUnlessLicense, Licenses: []string{"MIT"}, OnUnknown: "maybe"}, "use deny or skip"},
 		{"exception", Spec{Name: "x", Type: DenyInstallTimeExecution, Except: []string{"a b"}}, "write name"},
 		{"field of another type", Spec{Name: "x", Type: DenyIfAdvisory, Age: time.Hour}, "has no age"},
 	} {
