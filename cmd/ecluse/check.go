@@ -14,14 +14,14 @@ import (
 func newCheck(sys *cli.System) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "check",
-		Short: "Check the configuration as a start would, and print it resolved",
+		Short: "Validate the configuration and print the resolved settings",
 		Long: "Merges the configuration exactly as `ecluse serve` does (flags over environment over file over defaults), reports\n" +
-			"every problem at once, and prints each setting with the layer that it came from. Nothing is started.",
+			"every problem at once, and prints each setting with the layer it came from. Nothing is started.",
 		Args: cobra.NoArgs,
 	}
 	gate := addConfigFlag(c)
 	gate.addOverrides()
-	admin := c.Flags().String("preview", "", "ask the running gate with this admin `URL` what the rules would change, instead of printing settings")
+	admin := c.Flags().String("preview", "", "ask the running gate at this admin `URL` what the new rules would change, instead of printing settings")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		cfg, err := gate.load(c.Context(), sys)
 		if err != nil {
@@ -57,6 +57,6 @@ func printSettings(sys *cli.System, cfg *config.Config, file string) error {
 	for _, warning := range cfg.Warnings {
 		fmt.Fprintf(sys.Stderr, "ecluse: warning: %s\n", warning)
 	}
-	_, err := fmt.Fprintln(sys.Stderr, "the configuration is sound")
+	_, err := fmt.Fprintln(sys.Stderr, "the configuration is valid")
 	return err
 }

@@ -18,7 +18,7 @@ import (
 func newEmulate(sys *cli.System) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "emulate",
-		Short: "Play a service on this machine, for tests and for learning without an account",
+		Short: "Emulate a service on this machine, for tests and for trying things without an account",
 	}
 	exitCodes(c, cli.Done, cli.Usage)
 	c.AddCommand(newEmulateSearch(sys))
@@ -32,9 +32,9 @@ func newEmulateSearch(sys *cli.System) *cobra.Command {
 		Use:   "search",
 		Short: "Emulate an Azure AI Search service that a script can make throttle, stall and lie",
 		Long: "Emulate an Azure AI Search service: knowledge sources, files, knowledge bases and what they generate, in the\n" +
-			"versions " + emulator.VersionPreview + " and " + emulator.VersionGA + ". Any bearer token opens it. Nothing is kept after the end.\n\n" +
-			"On the same port: PUT /emulator/script replaces the script, GET /emulator/requests shows every request,\n" +
-			"GET /emulator/state what is stored, DELETE /emulator/state empties everything. A script is a list of rules:\n\n" +
+			"versions " + emulator.VersionPreview + " and " + emulator.VersionGA + ". Any bearer token is accepted. All state is lost on exit.\n\n" +
+			"Control endpoints on the same port: PUT /emulator/script replaces the script, GET /emulator/requests lists every request,\n" +
+			"GET /emulator/state shows what is stored, DELETE /emulator/state deletes everything. A script is a list of rules:\n\n" +
 			`  [{"match": {"method": "POST", "path": "/files$", "nth": 1},` + "\n" +
 			`    "act": {"status": 429, "headers": {"Retry-After": "5"}}}]`,
 		Example: "  ecluse emulate search --listen 127.0.0.1:8910 --script throttle.json",
@@ -51,10 +51,10 @@ func newEmulateSearch(sys *cli.System) *cobra.Command {
 			return serveEmulator(sys, listen, e)
 		},
 	}
-	c.Flags().StringVar(&listen, "listen", "127.0.0.1:8910", "where to listen; a port of 0 picks one")
-	c.Flags().StringVar(&script, "script", "", "a file with the first script")
-	c.Flags().StringVar(&tier, "tier", "basic", "the service tier, which decides the limits: free, basic, s1, s2, s3, s3hd, l1, l2, serverless")
-	c.Flags().IntVar(&maxFiles, "max-files", 0, "files per source, instead of what the version allows")
+	c.Flags().StringVar(&listen, "listen", "127.0.0.1:8910", "address to listen on; port 0 picks a free one")
+	c.Flags().StringVar(&script, "script", "", "script `file` to start with")
+	c.Flags().StringVar(&tier, "tier", "basic", "service tier, which determines the limits: free, basic, s1, s2, s3, s3hd, l1, l2, serverless")
+	c.Flags().IntVar(&maxFiles, "max-files", 0, "maximum files per knowledge source (default: what the API version allows)")
 	exitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Usage)
 	return c
 }

@@ -84,8 +84,8 @@ func markUsage(c *cobra.Command) {
 		if c.HasSubCommands() && len(args) > 0 {
 			return &usageError{cmd: c, err: unknownCommand(c, args[0])}
 		}
-		if err := check(c, args); err != nil {
-			return &usageError{cmd: c, err: err}
+		if check(c, args) != nil { // cobra's own text says "accepts 1 arg(s)"
+			return &usageError{cmd: c, err: fmt.Errorf("wrong number of arguments (%d): use %s", len(args), c.UseLine())}
 		}
 		if err := errors.Join(c.ValidateRequiredFlags(), c.ValidateFlagGroups()); err != nil {
 			return &usageError{cmd: c, err: err}

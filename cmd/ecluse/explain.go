@@ -15,7 +15,7 @@ import (
 func newExplain(sys *cli.System) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "explain npm:NAME[@VERSION]|pypi:NAME[@VERSION]...",
-		Short: "Say which versions the rules admit, and why",
+		Short: "Show which versions the rules admit, and why",
 		Long: "Reads the packages' public listings once and judges each version exactly as a running gate with this configuration does:\n" +
 			"the rule that decides, its reason, and the time from which a version will be admitted.",
 		Args: cobra.MinimumNArgs(1),

@@ -19,7 +19,7 @@ func TestExplainWhileCooling(t *testing.T) {
 	defer registry.Close()
 	code, stdout, stderr := play(t, "explain", "--data", t.TempDir(), "--npm", registry.URL+"/", "npm:a@1.0.0")
 	authority := strings.TrimPrefix(registry.URL, "http://")
-	for _, want := range []string{"explain npm:a@1.0.0", "not known for now", authority + " (registry)", "try again in 300 seconds"} {
+	for _, want := range []string{"explain npm:a@1.0.0", "unknown for now", authority + " (registry)", "try again in 300 seconds"} {
 		if !strings.Contains(stderr, want) {
 			t.Errorf("stderr lacks %q: %s", want, stderr)
 		}

@@ -18,8 +18,8 @@ import (
 func newJournal(sys *cli.System) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "journal",
-		Short: "Look at the journal of a run, have it verified, and settle what only a person can settle",
-		Long:  "Works on the journal folder of ecluse source, without the network.",
+		Short: "Inspect, verify and move the journal of a run, and resolve interrupted requests",
+		Long:  "Works on the journal folder of ecluse source, offline.",
 	}
 	exitCodes(c, cli.Done, cli.Usage)
 	c.AddCommand(newJournalShow(sys), newJournalVerify(sys), newJournalResolve(sys), newJournalExport(sys), newJournalImport(sys))
@@ -30,8 +30,8 @@ func newJournalShow(sys *cli.System) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "show DIR",
-		Short: "Show the run, each file, each restriction, what blocks and what may be done next",
-		Long:  "Shows the run, the state of each file, each restriction with its remaining time, what blocks and the next allowed action.\nNothing is written and nothing is sent.",
+		Short: "Show the run, its files and restrictions, what blocks it and the next step",
+		Long:  "Shows the run, the state of each file, each restriction with its remaining time, what blocks it and the next allowed action.\nNothing is written and nothing is sent.",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			report, err := showJournal(sys, "journal show", args[0])
@@ -46,7 +46,7 @@ func newJournalShow(sys *cli.System) *cobra.Command {
 			return soundness(report, err)
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "the same as one JSON document")
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	exitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Usage)
 	return c
 }
@@ -55,7 +55,7 @@ func newJournalVerify(sys *cli.System) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "verify DIR",
 		Short: "Check names, wrappers, integrity, bindings, numbering and chain",
-		Long:  "Checks the names, wrappers, integrity, bindings, numbering and chain of every file, and lists each fault. The integrity is a\nplain hash: it shows accidents, not forgery.",
+		Long:  "Checks the names, wrappers, integrity, bindings, numbering and chain of every file, and lists each fault. The integrity is a\nplain hash: it detects accidents, not forgery.",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			report, err := showJournal(sys, "journal verify", args[0])
@@ -68,7 +68,7 @@ func newJournalVerify(sys *cli.System) *cobra.Command {
 				}
 			}
 			if report.Sound {
-				_, err = fmt.Fprintf(sys.Stdout, "sound: %d files of the run, %d restrictions\n", len(report.Files), len(report.Restrictions))
+				_, err = fmt.Fprintf(sys.Stdout, "valid (files: %d, restrictions: %d)\n", len(report.Files), len(report.Restrictions))
 			}
 			return soundness(report, err)
 		},
@@ -108,10 +108,10 @@ func newJournalResolve(sys *cli.System) *cobra.Command {
 	var input, outcome string
 	c := &cobra.Command{
 		Use:   "resolve DIR (--plan [--outcome WORD] | --input APPROVED.json)",
-		Short: "State what became of a request whose end the journal does not know",
-		Long: "With --plan, prints a statement about the first open question of the journal, for approval with ecluse source approve.\n" +
-			"With --input, appends the approved statement. The journal is then quiet for ten minutes after the review, and free\n" +
-			"afterwards for the files that were never attempted; an interrupted upload stays unverified for ever.",
+		Short: "Record the outcome of an interrupted request",
+		Long: "With --plan, prints a statement about the first unresolved request of the journal, to be approved with ecluse source approve.\n" +
+			"With --input, appends the approved statement. The journal then stays blocked until ten minutes after the review, and is free\n" +
+			"afterwards for files that were never attempted; an interrupted upload stays unverified.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			dir, err := absolute(args[0])
@@ -135,7 +135,7 @@ func newJournalResolve(sys *cli.System) *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&asPlan, "plan", false, "print the statement for approval")
-	c.Flags().StringVar(&outcome, "outcome", "unknown", "what you found out: applied, not-applied or unknown")
+	c.Flags().StringVar(&outcome, "outcome", "unknown", "what you found: applied, not-applied or unknown")
 	c.Flags().StringVar(&input, "input", "", "the approved statement")
 	c.MarkFlagsOneRequired("plan", "input")
 	c.MarkFlagsMutuallyExclusive("plan", "input")
@@ -147,9 +147,9 @@ func newJournalExport(sys *cli.System) *cobra.Command {
 	var out string
 	c := &cobra.Command{
 		Use:   "export DIR --out BUNDLE",
-		Short: "Write a journal as one file, to go on with on another machine",
-		Long: "Writes a sound journal as one file. The journal must be used in one place only from then on: go on with the import, and keep\n" +
-			"the folder as it is.",
+		Short: "Write a journal to one file, to continue on another machine",
+		Long: "Writes a valid journal to one file. From then on use the journal in one place only: continue with the imported one, and keep\n" +
+			"this folder unchanged.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			dir, err := absolute(args[0])
@@ -166,7 +166,7 @@ func newJournalExport(sys *cli.System) *cobra.Command {
 			return conclude(sys, source.Done("journal export"))
 		},
 	}
-	c.Flags().StringVar(&out, "out", "", "where the bundle goes")
+	c.Flags().StringVar(&out, "out", "", "output file of the bundle")
 	require(c, "out")
 	exitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Usage)
 	return c
@@ -176,9 +176,9 @@ func newJournalImport(sys *cli.System) *cobra.Command {
 	var dir string
 	c := &cobra.Command{
 		Use:   "import BUNDLE --journal DIR",
-		Short: "Make a journal of a bundle, with every digest verified",
-		Long: "Makes a journal of a bundle in a new or empty private folder. The files of the corpus come by another way, with their\n" +
-			"modification times; ecluse source resume --local-root names where they are here.",
+		Short: "Create a journal from a bundle, verifying every digest",
+		Long: "Creates a journal from a bundle in a new or empty private folder. Copy the files to upload separately, keeping their\n" +
+			"modification times; tell ecluse source resume --local-root where they are.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			dir, err := absolute(dir)
@@ -196,7 +196,7 @@ func newJournalImport(sys *cli.System) *cobra.Command {
 			return conclude(sys, source.Done("journal import"))
 		},
 	}
-	c.Flags().StringVar(&dir, "journal", "", "the private folder that the journal goes to")
+	c.Flags().StringVar(&dir, "journal", "", "private folder for the journal")
 	require(c, "journal")
 	exitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Usage)
 	return c

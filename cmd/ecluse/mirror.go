@@ -19,9 +19,9 @@ import (
 func newMirror(sys *cli.System) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "mirror",
-		Short: "Run, fill and mend the queue of mirror jobs",
-		Long: "Approved packages that clients took are copied to a registry of your own by jobs that survive a crash and wait out an\n" +
-			"upstream's pause. serve runs them; these commands run them elsewhere, add to them, and act on the dead ones.",
+		Short: "Run and manage the queue of mirror jobs",
+		Long: "Admitted packages that clients downloaded are copied to a registry of your own by jobs that survive a crash and wait while an\n" +
+			"upstream is rate-limiting. serve runs them; these commands run them elsewhere, add jobs, and retry or drop dead ones.",
 	}
 	exitCodes(c, cli.Done, cli.Usage)
 	c.AddCommand(newMirrorRun(sys), newMirrorList(sys), newMirrorRetry(sys), newMirrorDrop(sys), newMirrorAdd(sys))
@@ -46,7 +46,7 @@ func beginMirror(ctx context.Context, cfg *config.Config, gate *app.App, work bo
 // withoutStores leaves kept files and documents to the gate that may be running in the same folder.
 func withoutStores(cfg *config.Config) { cfg.Artifacts.MaxBytes, cfg.Cache.DiskBytes = 0, 0 }
 
-var errNoMirror = errors.New("no mirror is configured: set mounts.npm.mirror.url or mounts.pypi.mirror.url")
+var errNoMirror = errors.New("no mirror is configured; set mounts.npm.mirror.url or mounts.pypi.mirror.url")
 
 func newMirrorRun(sys *cli.System) *cobra.Command {
 	c := &cobra.Command{
@@ -121,7 +121,7 @@ func newMirrorList(sys *cli.System) *cobra.Command {
 			if !e.Ended.IsZero() {
 				state = "dead"
 			}
-			fmt.Fprintf(tw, "%d\t%s\t%s\t%d attempts\t%s\n", e.ID, state, e.Job, e.Attempts, e.Reason)
+			fmt.Fprintf(tw, "%d\t%s\t%s\tattempt %d\t%s\n", e.ID, state, e.Job, e.Attempts, e.Reason)
 		}
 		return tw.Flush()
 	})
@@ -129,19 +129,19 @@ func newMirrorList(sys *cli.System) *cobra.Command {
 
 func newMirrorRetry(sys *cli.System) *cobra.Command {
 	c := &cobra.Command{
-		Use: "retry ID…", Short: "Give jobs another attempt now",
-		Long: "Gives the named jobs, or all dead ones with --all, another attempt now.",
+		Use: "retry ID…", Short: "Retry jobs now",
+		Long: "Retries the given jobs, or all dead ones with --all, now.",
 	}
-	return onJobs(sys, c, "will be tried again", (*mirror.Queue).Retry)
+	return onJobs(sys, c, "will be retried", (*mirror.Queue).Retry)
 }
 
 func newMirrorDrop(sys *cli.System) *cobra.Command {
 	c := &cobra.Command{
-		Use: "drop ID…", Short: "Take jobs out of the queue",
-		Long: "Takes the named jobs, or all dead ones with --all, out of the queue for good. The next client that asks for such a file makes\n" +
-			"a new job of it.",
+		Use: "drop ID…", Short: "Remove jobs from the queue",
+		Long: "Removes the given jobs, or all dead ones with --all, from the queue. The next client that requests such a file queues\n" +
+			"a new job for it.",
 	}
-	return onJobs(sys, c, "is dropped", (*mirror.Queue).Drop)
+	return onJobs(sys, c, "was removed", (*mirror.Queue).Drop)
 }
 
 // onJobs acts on jobs by their numbers and says what it did, for the record.
@@ -149,7 +149,7 @@ func onJobs(sys *cli.System, c *cobra.Command, done string, act func(*mirror.Que
 	all := c.Flags().Bool("all", false, "all dead jobs")
 	c.Args = func(_ *cobra.Command, args []string) error {
 		if (len(args) == 0) != *all {
-			return errors.New("name jobs by their numbers, which ecluse mirror list shows, or give --all")
+			return errors.New("give the IDs of jobs, as ecluse mirror list shows them, or --all")
 		}
 		_, err := jobNumbers(args)
 		return err
@@ -184,7 +184,7 @@ func jobNumbers(args []string) ([]int64, error) {
 	for _, a := range args {
 		id, err := strconv.ParseInt(a, 10, 64)
 		if err != nil || id < 1 {
-			return nil, fmt.Errorf("%q is not the number of a job", a)
+			return nil, fmt.Errorf("%q is not a job ID", a)
 		}
 		ids = append(ids, id)
 	}

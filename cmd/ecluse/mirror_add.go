@@ -26,10 +26,10 @@ import (
 func newMirrorAdd(sys *cli.System) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "add --lockfile FILE…",
-		Short: "Make mirror jobs of what a build needs",
-		Long: "Reads lock files (package-lock.json, pnpm-lock.yaml, yarn.lock, requirements.txt, uv.lock) and makes a job of each file they name.\n" +
-			"The jobs run at the worker's own pace, under the same rules as a client's request. A requirements.txt names no files, so the\n" +
-			"public index is asked which there are; while it wants a pause this command waits.",
+		Short: "Queue mirror jobs for what a build needs",
+		Long: "Reads lock files (package-lock.json, pnpm-lock.yaml, yarn.lock, requirements.txt, uv.lock) and queues a job for each file they list.\n" +
+			"The jobs run at the worker's own pace, under the same rules as a client's request. A requirements.txt lists no files, so the\n" +
+			"public index is asked for them; while it is rate-limiting, this command waits.",
 		Args: cobra.NoArgs,
 	}
 	conf := addConfigFlag(c)
@@ -135,7 +135,7 @@ func (a *adder) run(needs []lockfile.Need) error {
 			_ = a.bar.Add(1)
 		}
 	}
-	fmt.Fprintf(a.sys.Stdout, "%d files: %d new jobs, %d known already; %d entries are not from a mirrored registry, %d could not be looked up\n",
+	fmt.Fprintf(a.sys.Stdout, "files: %d, new jobs: %d, already queued: %d, entries not from a mirrored registry: %d, failed lookups: %d\n",
 		a.named, a.fresh, a.named-a.fresh, a.skipped, a.failed)
 	if a.failed > 0 {
 		return &cli.ExitError{Code: cli.Partial}

@@ -56,7 +56,7 @@ func TestMirrorAddAsksTheIndex(t *testing.T) {
 	}
 	config := filepath.Join(dir, "gate.yaml")
 	code, out, errs := command("add", "--config", config, "--lockfile", filepath.Join(dir, "requirements.txt"))
-	if code != int(cli.Partial) || !strings.HasPrefix(out, "4 files: 3 new jobs, 1 known already; 0 entries are not from a mirrored registry, 1 could not be looked up") {
+	if code != int(cli.Partial) || !strings.HasPrefix(out, "files: 4, new jobs: 3, already queued: 1, entries not from a mirrored registry: 0, failed lookups: 1") {
 		t.Errorf("code %d\n%s%s", code, out, errs)
 	}
 	if !strings.Contains(errs, "pypi:plum@1.0:") || strings.Contains(errs, "pear") {

@@ -30,7 +30,7 @@ func preview(ctx context.Context, w io.Writer, admin string, cfg *config.Config)
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return fmt.Errorf("ask the gate at %s: %v; is it running, and is that its admin address?", admin, err)
+		return fmt.Errorf("ask the gate at %s: %v; is it running, and is this its admin address?", admin, err)
 	}
 	defer resp.Body.Close()
 	var rows []adminapi.Change
@@ -41,7 +41,7 @@ func preview(ctx context.Context, w io.Writer, admin string, cfg *config.Config)
 		return fmt.Errorf("ask the gate at %s: %v", admin, err)
 	}
 	if len(rows) == 0 {
-		_, err := fmt.Fprintln(w, "these rules change nothing for the packages that the gate has in memory")
+		_, err := fmt.Fprintln(w, "these rules change nothing for the packages that the gate has cached")
 		return err
 	}
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

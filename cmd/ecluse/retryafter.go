@@ -18,9 +18,9 @@ func newRetryAfter(sys *cli.System) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "retry-after [flags] [--] [VALUE...]",
-		Short: "Show what a Retry-After header says",
-		Long: "Reads the field as RFC 9110 defines it and shows the facts. Each VALUE is one field line of the response;\n" +
-			"without any the field is absent. A value that begins with a dash stands after --.",
+		Short: "Show how a Retry-After header is read",
+		Long: "Parses the field as RFC 9110 defines it. Each VALUE is one field line of the response;\n" +
+			"without any, the field is absent. Put -- before a value that begins with a dash.",
 		Example: "  ecluse retry-after 120\n" +
 			"  ecluse retry-after --received-at 2026-12-01T12:00:00Z 'Tue, 01 Dec 2026 12:02:00 GMT'",
 		Args: cobra.ArbitraryArgs,
@@ -75,7 +75,7 @@ func explainField(out io.Writer, r retryafter.Report) error {
 	var text strings.Builder
 	text.WriteString("kind:        " + facts.Kind + ", " + map[retryafter.Kind]string{
 		retryafter.KindMissing: "the response has no such field",
-		retryafter.KindInvalid: "this is nothing that RFC 9110 allows; it says nothing about a delay",
+		retryafter.KindInvalid: "not valid by RFC 9110; no delay is known",
 		retryafter.KindSeconds: "a number of seconds from the receipt of the response",
 		retryafter.KindDate:    "a point in time",
 	}[r.Kind] + "\n")
@@ -98,8 +98,8 @@ func explainField(out io.Writer, r retryafter.Report) error {
 func noteMeanings() map[string]string {
 	return map[string]string{
 		"duplicate":       "more than one value was sent; the field allows one",
-		"unrepresentable": "the delay is too large to be counted; treat it as endless, never as short",
+		"unrepresentable": "the delay is too large to represent; treat it as endless, never as short",
 		"oversized":       fmt.Sprintf("the field is longer than %d characters", retryafter.MaxLength),
-		"weekday":         "the day of the week does not belong to the date",
+		"weekday":         "the day of the week does not match the date",
 	}
 }

@@ -31,7 +31,7 @@ func newRoot(sys *cli.System) *cobra.Command {
 		Use:   "ecluse",
 		Short: "The lock between you and a throttled upstream",
 		Long: "Écluse stands between you and services that throttle: a policy gate in front of package registries,\n" +
-			"and a loader of knowledge sources that never repeats a write and never forgets a server's wait.",
+			"and a loader of knowledge sources that never repeats a write and never forgets a requested wait.",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}

@@ -31,13 +31,13 @@ func newServe(sys *cli.System) *cobra.Command {
 		Use:   "serve",
 		Short: "Run the gate",
 		Long: "Runs the gate in front of package registries: private first, public under the rules, and one honest cooldown for each\n" +
-			"upstream authority. Prints where it listens, and stops on SIGTERM when the requests at work have ended. SIGHUP reads\n" +
-			"the configuration anew and takes over its rules; a configuration with a problem changes nothing.",
+			"upstream authority. Prints its addresses, and stops on SIGTERM after draining the requests in flight. SIGHUP reloads\n" +
+			"the rules of the configuration; an invalid configuration changes nothing.",
 		Args: cobra.NoArgs,
 	}
 	gate := addConfigFlag(c)
 	gate.addOverrides()
-	noWorker := c.Flags().Bool("no-worker", false, "take mirror jobs, and leave running them to ecluse mirror run")
+	noWorker := c.Flags().Bool("no-worker", false, "queue mirror jobs only, and let ecluse mirror run run them")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		cfg, err := gate.load(c.Context(), sys)
 		if err != nil {
@@ -78,7 +78,7 @@ func build(ctx context.Context, sys *cli.System, cfg *config.Config) (gate *app.
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
 		if err := stopTraces(end); err != nil {
-			logger.Warn("traces were lost", obs.Err(err))
+			logger.Warn("traces could not be exported", obs.Err(err))
 		}
 	}, nil
 }
@@ -151,7 +151,7 @@ func listen(ctx context.Context, sys *cli.System, cfg *config.Config, gate *app.
 			for _, open := range faces {
 				_ = open.listener.Close()
 			}
-			return nil, fmt.Errorf("%s %s: %v; choose another address with --%s or the key %s", f.key, f.addr, err, f.key, f.key)
+			return nil, fmt.Errorf("%s %s: %v; choose another address with --%s or the setting %s", f.key, f.addr, err, f.key, f.key)
 		}
 		faces = append(faces, face{l, &http.Server{
 			Handler: f.handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
@@ -184,7 +184,7 @@ func runFaces(ctx context.Context, gate *app.App, faces []face, drain time.Durat
 		var err error
 		for _, f := range faces {
 			if serr := f.server.Shutdown(end); serr != nil {
-				err = errors.Join(err, fmt.Errorf("requests were still at work after %v", drain), f.server.Close())
+				err = errors.Join(err, fmt.Errorf("requests still in flight after %v were aborted", drain), f.server.Close())
 			}
 		}
 		return err

@@ -25,12 +25,12 @@ func newSource(sys *cli.System) *cobra.Command {
 		Use:   "source",
 		Short: "Create a knowledge source under an approved plan, and prove what was done",
 		Long: "Creates an Azure AI Search File knowledge source and uploads its files: plan, approve, apply, verify, resume.\n" +
-			"Nothing is written without an approved plan, nothing whose fate is unknown is written twice, and a wait that the\n" +
-			"service asked for is kept by every later run. Each command prints one JSON document; see docs/source.md.",
+			"Nothing is written without an approved plan, no write with an unknown outcome is repeated, and a wait that the\n" +
+			"service asked for binds every later run too. Each command prints one JSON document; see docs/source.md.",
 	}
 	exitCodes(c, cli.Done, cli.Usage)
 	c.AddCommand(newSourcePlan(sys), newSourceApprove(sys), newSourceApply(sys), newSourceVerify(sys), newSourceResume(sys),
-		newSourceLater("recheck", "Look whether a Blob source is ready (not in this version)", sys),
+		newSourceLater("recheck", "Check whether a Blob source is ready (not in this version)", sys),
 		newSourceLater("cleanup", "Plan the removal of what a run created (not in this version)", sys))
 	return c
 }
@@ -54,7 +54,7 @@ type sourceFlags struct {
 }
 
 func (f *sourceFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.tokenFile, "token-file", "", "a file with the bearer token, read again when it is needed")
+	c.Flags().StringVar(&f.tokenFile, "token-file", "", "`file` with the bearer token, read again when a new one is needed")
 	c.Flags().StringVar(&f.auth, "auth", "", "how to sign in: cli, env, workload or managed (default cli)")
 	c.Flags().StringVar(&f.caFile, "ca-file", "", "PEM certificates to trust instead of the system's")
 	c.Flags().StringVar(&f.progress, "progress", "auto", "progress on stderr: auto, bar, json or none")

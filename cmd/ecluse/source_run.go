@@ -18,9 +18,9 @@ func newSourcePlan(sys *cli.System) *cobra.Command {
 	var request, out string
 	c := &cobra.Command{
 		Use:   "plan --request REQUEST.json --out PLAN.json",
-		Short: "Look at the files and the service, and write a plan that nobody has approved yet",
-		Long: "Checks the request and the local files, looks at the service (reads only), and writes the plan. Where the source\n" +
-			"stands already, exactly as requested and with all files, there is nothing to approve: the status is reused.",
+		Short: "Check the files and the service, and write a plan for approval",
+		Long: "Checks the request, the local files and the service (reads only), and writes the plan. If the source already\n" +
+			"exists exactly as requested and with all files, there is nothing to approve: the status is reused.",
 		Args: cobra.NoArgs,
 		RunE: flags.run(sys, func(c *cobra.Command, tool *source.Tool, _ []string) error {
 			data, err := readDocument(c, request)
@@ -32,7 +32,7 @@ func newSourcePlan(sys *cli.System) *cobra.Command {
 		}),
 	}
 	c.Flags().StringVar(&request, "request", "", "the request document")
-	c.Flags().StringVar(&out, "out", "", "where the plan goes")
+	c.Flags().StringVar(&out, "out", "", "output file of the plan")
 	require(c, "request", "out")
 	flags.add(c)
 	exitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Usage, cli.Interrupted)
@@ -54,7 +54,7 @@ func newSourceApprove(sys *cli.System) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "approve PLAN.json --out APPROVED.json [--yes FINGERPRINT]",
 		Short: "Show a plan in words and approve it",
-		Long: "Says on stderr what the plan will do and asks on the terminal. --yes takes the place of the answer: at least the\n" +
+		Long: "Describes the plan on stderr and asks on the terminal. --yes replaces the answer: at least the\n" +
 			"first 8 hexadecimal digits of the fingerprint. Only the confirmation changes; nothing is sent.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -74,7 +74,7 @@ func newSourceApprove(sys *cli.System) *cobra.Command {
 			return conclude(sys, outcome)
 		},
 	}
-	c.Flags().StringVar(&out, "out", "", "where the approved plan goes")
+	c.Flags().StringVar(&out, "out", "", "output file of the approved plan")
 	c.Flags().StringVar(&yes, "yes", "", "the fingerprint, or at least its first 8 hexadecimal digits, instead of an answer")
 	require(c, "out")
 	exitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Usage)
@@ -87,7 +87,7 @@ func agreed(sys *cli.System, yes, fingerprint string) error {
 	if yes != "" {
 		given := strings.TrimPrefix(yes, "sha256:")
 		if len(given) < 8 || !strings.HasPrefix(digits, given) {
-			return fmt.Errorf("--yes %.80q is not the beginning (8 digits or more) of the plan's fingerprint", yes)
+			return fmt.Errorf("--yes %.80q does not match the plan's fingerprint; give at least its first 8 digits", yes)
 		}
 		return nil
 	}
@@ -108,7 +108,7 @@ func newSourceApply(sys *cli.System) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "apply APPROVED.json [--journal DIR --receipts DIR]",
 		Short: "Carry out an approved plan",
-		Long: "Carries out an approved plan. A creation needs two private folders, which are made when they are absent: an empty one\n" +
+		Long: "Carries out an approved plan. A creation needs two private folders, which are created when absent: an empty one\n" +
 			"for the journal, and one for the receipts. A continuation finds its journal in the plan.",
 		Args: cobra.ExactArgs(1),
 		RunE: flags.run(sys, func(c *cobra.Command, tool *source.Tool, args []string) error {
@@ -137,8 +137,8 @@ func newSourceVerify(sys *cli.System) *cobra.Command {
 	var dir string
 	c := &cobra.Command{
 		Use:   "verify APPROVED.json --journal DIR",
-		Short: "Look whether everything stands as planned",
-		Long:  "Reads the journal and the service, and says whether the source and every file stand as they were approved. Nothing is\nwritten to the service.",
+		Short: "Check whether everything is as planned",
+		Long:  "Reads the journal and the service, and reports whether the source and every file are as approved. Nothing is\nwritten to the service.",
 		Args:  cobra.ExactArgs(1),
 		RunE: flags.run(sys, func(c *cobra.Command, tool *source.Tool, args []string) error {
 			data, err := readDocument(c, args[0])
@@ -164,7 +164,7 @@ func newSourceResume(sys *cli.System) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "resume --journal DIR --out PLAN.json",
 		Short: "Plan the upload of the files that an interrupted run never attempted",
-		Long: "Reads the journal, keeps any wait that the service asked for, looks at the service (reads only), and writes a plan for\n" +
+		Long: "Reads the journal, honours any wait that the service asked for, checks the service (reads only), and writes a plan for\n" +
 			"the files that were never attempted. Approve and apply it like any other; apply finds the journal in the plan.",
 		Args: cobra.NoArgs,
 		RunE: flags.run(sys, func(c *cobra.Command, tool *source.Tool, _ []string) error {
@@ -181,8 +181,8 @@ func newSourceResume(sys *cli.System) *cobra.Command {
 		}),
 	}
 	c.Flags().StringVar(&dir, "journal", "", "the private folder of the journal")
-	c.Flags().StringVar(&out, "out", "", "where the plan goes")
-	c.Flags().StringVar(&localRoot, "local-root", "", "where the files are, if not where the plan has them")
+	c.Flags().StringVar(&out, "out", "", "output file of the plan")
+	c.Flags().StringVar(&localRoot, "local-root", "", "folder of the files, if not the one in the plan")
 	require(c, "journal", "out")
 	flags.add(c)
 	exitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Partial, cli.Waiting, cli.Usage, cli.Interrupted)

@@ -20,12 +20,12 @@ func newStatus(sys *cli.System) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "status",
 		Short: "Show the authorities and caches of a running gate",
-		Long: "Asks the admin listener of a running gate which upstream authorities it knows, whether they are open, and how long\n" +
-			"a cooldown still lasts. Looking changes nothing.",
+		Long: "Asks the admin listener of a running gate which upstream authorities it knows, their state, and how long\n" +
+			"a cooldown still lasts. Read-only.",
 		Args: cobra.NoArgs,
 	}
 	admin := c.Flags().String("admin", "http://127.0.0.1:4874", "`URL` of the gate's admin listener")
-	asJSON := c.Flags().Bool("json", false, "print the answer of the status API")
+	asJSON := c.Flags().Bool("json", false, "print the response of the status API")
 	watch := c.Flags().Bool("watch", false, "show it again every second until interrupted")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		show := func() error { return showStatus(c.Context(), sys.Stdout, *admin, *asJSON) }
@@ -64,7 +64,7 @@ func showStatus(ctx context.Context, w io.Writer, admin string, asJSON bool) err
 	}
 	var rows []adminapi.Authority
 	if err := json.Unmarshal(body, &rows); err != nil {
-		return fmt.Errorf("ask the gate at %s: the answer is not its status: %v", admin, err)
+		return fmt.Errorf("ask the gate at %s: invalid status in its response: %v", admin, err)
 	}
 	if asJSON {
 		_, err := w.Write(body)
@@ -78,7 +78,7 @@ func showStatus(ctx context.Context, w io.Writer, admin string, asJSON bool) err
 	}
 	var queue adminapi.Queue
 	if err := json.Unmarshal(body, &queue); err != nil {
-		return fmt.Errorf("ask the gate at %s: the answer is not its queue: %v", admin, err)
+		return fmt.Errorf("ask the gate at %s: invalid queue in its response: %v", admin, err)
 	}
 	return writeQueue(w, queue)
 }
@@ -90,7 +90,7 @@ func writeQueue(w io.Writer, q adminapi.Queue) error {
 	}
 	fmt.Fprintf(w, "\nmirror queue (%s): ready %d, running %d, waiting %d, done %d, dead %d\n", q.Store, q.Ready, q.Running, q.Waiting, q.Done, q.Dead)
 	if q.Lost > 0 {
-		fmt.Fprintf(w, "%d files that clients took became no jobs; they will when they are asked for again\n", q.Lost)
+		fmt.Fprintf(w, "files served to clients and not queued for mirroring: %d; they will be queued when requested again\n", q.Lost)
 	}
 	for _, e := range q.DeadJobs {
 		fmt.Fprintf(w, "dead job %d: %s: %s\n", e.ID, e.Job, e.Reason)
