@@ -64,7 +64,7 @@ func compilePackage(ecosystem string, facts []fact) (*compiled, error) {
 	extents := make([]osv.Extent, len(facts))
 	for i, f := range facts {
 		if err := json.Unmarshal([]byte(f.extent), &extents[i]); err != nil {
-			return nil, fmt.Errorf("%s: its extent cannot be read: %v", f.advisory.id, err)
+			return nil, fmt.Errorf("%s: unreadable version ranges: %v", f.advisory.id, err)
 		}
 	}
 	owner, err := c.group(facts)
@@ -86,7 +86,7 @@ func (c *compiled) group(facts []fact) ([]int32, error) {
 	for i, f := range facts {
 		var ids []string
 		if err := json.Unmarshal([]byte(f.advisory.aliases), &ids); err != nil {
-			return nil, fmt.Errorf("%s: its aliases cannot be read: %v", f.advisory.id, err)
+			return nil, fmt.Errorf("%s: unreadable aliases: %v", f.advisory.id, err)
 		}
 		names = append(names, append(ids, f.advisory.id))
 		owner[i] = int32(i)

@@ -111,7 +111,7 @@ func prune(folder *durable.Spools, dir, ecosystem string) error {
 // plausible compares with the last good data: exports grow, and one that lost half of its records has lost more than it should.
 func plausible(info Info, old *index) error {
 	if old != nil && 2*info.Records < old.info.Records {
-		return fmt.Errorf("the export has %d records where the last good one had %d; to take it all the same, remove %s and start again",
+		return fmt.Errorf("the export has %d records where the last good one had %d; to accept it anyway, remove %s and restart",
 			info.Records, old.info.Records, info.Ecosystem+"-*"+databaseSuffix)
 	}
 	return nil

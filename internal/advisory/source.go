@@ -32,9 +32,9 @@ type Throttled struct {
 // Error implements error.
 func (e *Throttled) Error() string {
 	if e.Wait == 0 {
-		return "the source asked for a pause and did not say how long"
+		return "the advisory source is rate-limiting and gave no usable Retry-After"
 	}
-	return fmt.Sprintf("the source asked for a pause of %s seconds", retryafter.FormatSeconds(e.Wait))
+	return fmt.Sprintf("the advisory source is rate-limiting: retry after %s seconds", retryafter.FormatSeconds(e.Wait))
 }
 
 // maxWait bounds a pause that a source may ask for: without any bound, one wrong answer would end all news.
@@ -92,7 +92,7 @@ func (s *Store) obtain(ctx context.Context, folder *durable.Spools, location, kn
 		return &export{path: location, validator: validator, release: func() {}}, err
 	}
 	if s.opts.Fetcher == nil {
-		return nil, errors.New("a source behind a URL needs a way to it")
+		return nil, errors.New("a URL as source needs an HTTP transport")
 	}
 	resp, err := s.opts.Fetcher.Fetch(ctx, location, known)
 	if err != nil {
@@ -103,7 +103,7 @@ func (s *Store) obtain(ctx context.Context, folder *durable.Spools, location, kn
 	case resp.StatusCode == http.StatusNotModified && known != "":
 		return nil, errUnchanged
 	case resp.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("the source answered %d", resp.StatusCode)
+		return nil, fmt.Errorf("the advisory source answered with status %d", resp.StatusCode)
 	}
 	return download(folder, resp)
 }

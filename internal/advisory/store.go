@@ -232,8 +232,8 @@ func (s *Store) renew(ctx context.Context, folder *durable.Spools, ecosystem str
 	return info.Compiled, err
 }
 
-// errAdopted says that another process looks at the source, and that its data is ours as well.
-var errAdopted = errors.New("another process looks at the source")
+// errAdopted says that another process is refreshing the advisories, and that its data is ours as well.
+var errAdopted = errors.New("another process is refreshing the advisories")
 
 // adopt takes over what another process has compiled, and returns when the source confirmed it.
 func (s *Store) adopt(ctx context.Context, ecosystem string) (time.Time, error) {
@@ -245,7 +245,7 @@ func (s *Store) adopt(ctx context.Context, ecosystem string) (time.Time, error) 
 	x, err := loadNewest(ctx, s.opts.Dir, ecosystem)
 	switch {
 	case x == nil:
-		return time.Time{}, errors.Join(errors.New("another process has the folder of the advisory data, and nothing in it yet"), err)
+		return time.Time{}, errors.Join(errors.New("another process holds the advisory folder and has loaded no data yet"), err)
 	case old == nil || old.number != x.number:
 		s.put(ecosystem, x)
 	}

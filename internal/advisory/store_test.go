@@ -160,18 +160,18 @@ func TestLastGoodStays(t *testing.T) {
 		answer        func() (*http.Response, error)
 	}{
 		{"no connection", "refused", func() (*http.Response, error) { return nil, errors.New("refused") }},
-		{"an error of the source", "answered 500", func() (*http.Response, error) { return respond(500, nil), nil }},
-		{"not there any more", "answered 404", func() (*http.Response, error) { return respond(404, good), nil }},
+		{"an error of the source", "answered with status 500", func() (*http.Response, error) { return respond(500, nil), nil }},
+		{"not there any more", "answered with status 404", func() (*http.Response, error) { return respond(404, good), nil }},
 		{"half a zip", "not a usable zip", func() (*http.Response, error) { return respond(200, good[:len(good)/2]), nil }},
 		{"a page", "not a usable zip", func() (*http.Response, error) { return respond(200, []byte("<html>Sign in</html>")), nil }},
 		{"nothing", "not a usable zip", func() (*http.Response, error) { return respond(200, nil), nil }},
-		{"an empty zip", "holds nothing", func() (*http.Response, error) { return respond(200, zipBytes(t)), nil }},
-		{"another ecosystem", "holds nothing", func() (*http.Response, error) {
+		{"an empty zip", "is empty", func() (*http.Response, error) { return respond(200, zipBytes(t)), nil }},
+		{"another ecosystem", "is empty", func() (*http.Response, error) {
 			return respond(200, zipBytes(t, `{"id":"A","affected":[{"package":{"ecosystem":"Go","name":"x"}}]}`)), nil
 		}},
 		{"broken records", "2 of 100 records are broken", func() (*http.Response, error) { return respond(200, zipBytes(t, broken...)), nil }},
 		{"less than half", "19 records where the last good one had 40", func() (*http.Response, error) { return respond(200, zipBytes(t, npmRecords(19)...)), nil }},
-		{"304 to a new question", "answered 304", nil},
+		{"304 to a new question", "answered with status 304", nil},
 		{"a broken body", "read failed", func() (*http.Response, error) {
 			resp := respond(200, nil)
 			resp.Body = io.NopCloser(io.MultiReader(bytes.NewReader(good[:10]), failing{}))

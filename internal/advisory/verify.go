@@ -29,7 +29,7 @@ func load(ctx context.Context, path, ecosystem string) (x *index, err error) {
 		return nil, err
 	}
 	if x.info.Ecosystem != ecosystem {
-		return nil, fmt.Errorf("the database is about %q, not %q", x.info.Ecosystem, ecosystem)
+		return nil, fmt.Errorf("the database is for %q, not %q", x.info.Ecosystem, ecosystem)
 	}
 	is, err := x.readRows(ctx, db)
 	should := content{x.info.Records, x.info.Affected, x.info.Digest}
@@ -37,10 +37,10 @@ func load(ctx context.Context, path, ecosystem string) (x *index, err error) {
 	case err != nil:
 		return nil, err
 	case is != should:
-		return nil, fmt.Errorf("the database holds %d records and %d rows, and should hold %d and %d, with other content",
+		return nil, fmt.Errorf("the database does not match its export: %d records and %d rows, expected %d and %d",
 			is.records, is.affected, should.records, should.affected)
 	case is.affected == 0:
-		return nil, errors.New("the database holds nothing")
+		return nil, errors.New("the database is empty")
 	}
 	return x, nil
 }
@@ -150,7 +150,7 @@ func (x *index) readAffected(ctx context.Context, q querier, advisories map[int]
 		_, _ = fmt.Fprintf(sum, "%q %d %q\n", pkg, n, text)
 		a, ok := advisories[n]
 		if !ok {
-			return fmt.Errorf("a row belongs to no record (%d)", n)
+			return fmt.Errorf("an affected package refers to record %d, which does not exist", n)
 		}
 		ext, ok := extents[string(text)]
 		if !ok {

@@ -37,16 +37,16 @@ func TestDamagedDatabases(t *testing.T) {
 	}{
 		{"another schema", "not an advisory database", func(t *testing.T, path string) { damage(t, path, "PRAGMA user_version = 2") }},
 		{"another application", "not an advisory database", func(t *testing.T, path string) { damage(t, path, "PRAGMA application_id = 1") }},
-		{"another ecosystem", `about "pypi"`, func(t *testing.T, path string) {
+		{"another ecosystem", `for "pypi"`, func(t *testing.T, path string) {
 			damage(t, path, "UPDATE meta SET value = 'pypi' WHERE key = 'ecosystem'")
 		}},
-		{"a row too few", "with other content", func(t *testing.T, path string) { damage(t, path, "DELETE FROM affected WHERE advisory = 1") }},
-		{"a record too few", "belongs to no record", func(t *testing.T, path string) { damage(t, path, "DELETE FROM advisory WHERE n = 1") }},
-		{"another extent", "with other content", func(t *testing.T, path string) {
+		{"a row too few", "does not match its export", func(t *testing.T, path string) { damage(t, path, "DELETE FROM affected WHERE advisory = 1") }},
+		{"a record too few", "refers to record", func(t *testing.T, path string) { damage(t, path, "DELETE FROM advisory WHERE n = 1") }},
+		{"another extent", "does not match its export", func(t *testing.T, path string) {
 			damage(t, path, `UPDATE affected SET extent = '{"versions":["9.9.9"]}' WHERE advisory = 1`)
 		}},
-		{"another score", "with other content", func(t *testing.T, path string) { damage(t, path, `UPDATE advisory SET score = 0.1 WHERE n = 1`) }},
-		{"no malware any more", "with other content", func(t *testing.T, path string) { damage(t, path, `UPDATE advisory SET malware = 1 - malware`) }},
+		{"another score", "does not match its export", func(t *testing.T, path string) { damage(t, path, `UPDATE advisory SET score = 0.1 WHERE n = 1`) }},
+		{"no malware any more", "does not match its export", func(t *testing.T, path string) { damage(t, path, `UPDATE advisory SET malware = 1 - malware`) }},
 		{"a field too few", "meta", func(t *testing.T, path string) { damage(t, path, `DELETE FROM meta WHERE key = 'records'`) }},
 		{"no table", "no such table", func(t *testing.T, path string) { damage(t, path, `DROP TABLE affected`) }},
 		{"half a file", "", func(t *testing.T, path string) {

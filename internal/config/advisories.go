@@ -49,7 +49,7 @@ func (a Advisories) upstream() upstream {
 func (l *loader) checkAdvisories() {
 	a := l.cfg.Advisories
 	if v, _ := l.strongest("advisories.interval"); a.Interval < minAdvisoryInterval && !l.failed["advisories.interval"] {
-		l.problems.add("advisories.interval", v, "%v is too short: at least %v must lie between two looks at the source", a.Interval, minAdvisoryInterval)
+		l.problems.add("advisories.interval", v, "%v is too short: the minimum is %v", a.Interval, minAdvisoryInterval)
 	}
 	if l.failed[advisoriesSource] {
 		return
@@ -61,13 +61,13 @@ func (l *loader) checkAdvisories() {
 		case a.Source != "":
 			read = true
 		case r.Type == policy.DenyIfAdvisory && r.OnUnavailable != policy.Skip:
-			l.problems.add(rulesPrefix+r.Name, l.anyOfRule(r.Name), "reads advisories, and advisories.source is not set: it would refuse everything; set the source")
+			l.problems.add(rulesPrefix+r.Name, l.anyOfRule(r.Name), "needs advisories, and advisories.source is not set: it would refuse everything; set the source")
 		default:
-			l.cfg.warn("rules." + r.Name + ": reads advisories, and advisories.source is not set, so it does nothing")
+			l.cfg.warn("rules." + r.Name + ": needs advisories, and advisories.source is not set, so it has no effect")
 		}
 	}
 	if a.Source != "" && !read {
-		l.cfg.warn("advisories.source: no rule reads advisories; add one, as in rules: {advisories: {type: " + policy.DenyIfAdvisory + ", minCVSS: 7}}")
+		l.cfg.warn("advisories.source: no rule uses advisories; add one, as in rules: {advisories: {type: " + policy.DenyIfAdvisory + ", minCVSS: 7}}")
 	}
 }
 

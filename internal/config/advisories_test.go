@@ -23,9 +23,9 @@ func TestAdvisories(t *testing.T) {
 		{"advisories: {source: 'http://127.0.0.1:9/x.zip'}" + advisoryRule, config.Advisories{Source: "http://127.0.0.1:9/x.zip", Interval: time.Hour}, ""},
 		{"advisories: {source: ./osv}" + advisoryRule, config.Advisories{Source: "./osv", Interval: time.Hour}, ""},
 		{"advisories: {source: 'http://osv.example'}" + advisoryRule, config.Advisories{}, "plain http"},
-		{"advisories: {source: 'https://user:secret@osv.example'}" + advisoryRule, config.Advisories{}, "must not hold a user name or password"},
+		{"advisories: {source: 'https://user:secret@osv.example'}" + advisoryRule, config.Advisories{}, "must not contain a user name or password"},
 		{"advisories: {source: 'ftp://osv.example'}" + advisoryRule, config.Advisories{}, "must begin with https://"},
-		{"advisories: {source: 'https://osv.example?x=1'}" + advisoryRule, config.Advisories{}, "must not hold a query"},
+		{"advisories: {source: 'https://osv.example?x=1'}" + advisoryRule, config.Advisories{}, "must not contain a query"},
 		{"advisories: {source: \"a\\nb\"}" + advisoryRule, config.Advisories{}, "neither a URL nor a path"},
 		{"advisories: {source: [a, b]}" + advisoryRule, config.Advisories{}, "one value, not a list"},
 		{"advisories: {source: ./osv, interval: 59s}" + advisoryRule, config.Advisories{}, "too short"},
@@ -53,9 +53,9 @@ func TestAdvisoryRulesNeedASource(t *testing.T) {
 		t.Errorf("problems %+v", p)
 	}
 	for file, want := range map[string]string{
-		"rules: {adv: {type: DenyIfAdvisory, onUnavailable: skip}}": "rules.adv: reads advisories",
-		"rules: {fix: {type: AllowIfRemediates}}":                   "rules.fix: reads advisories",
-		"advisories: {source: ./osv}":                               "no rule reads advisories",
+		"rules: {adv: {type: DenyIfAdvisory, onUnavailable: skip}}": "rules.adv: needs advisories",
+		"rules: {fix: {type: AllowIfRemediates}}":                   "rules.fix: needs advisories",
+		"advisories: {source: ./osv}":                               "no rule uses advisories",
 	} {
 		if w := load(t, with(file)).Warnings; len(w) != 1 || !strings.Contains(w[0], want) {
 			t.Errorf("%s: warnings %q", file, w)

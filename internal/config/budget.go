@@ -68,13 +68,13 @@ func (l *loader) readBudget(name string, fields map[string]value) {
 		return
 	}
 	if _, twice := l.cfg.Budgets[a]; twice {
-		l.problems.add(at, v, "%s has a budget already, under another spelling", a)
+		l.problems.add(at, v, "%s already has a budget, under another spelling", a)
 		return
 	}
 	b := Budget{}
 	rate, ok := fields["rate"]
 	if !ok {
-		l.problems.add(at, v, "has no rate, as in rate: 10 (requests per second)")
+		l.problems.add(at, v, "needs a rate, as in rate: 10 (requests per second)")
 		return
 	}
 	b.Rate, err = strconv.ParseFloat(rate.scalar, 64)
@@ -101,7 +101,7 @@ func (l *loader) checkBudgets() {
 			at, err := cooldown.AuthorityOf(u.url)
 			return err == nil && at == a && (u.public() || u.key == advisoriesSource)
 		}) {
-			l.cfg.warn(budgetPrefix + a.String() + ": no public upstream is there, so it does nothing")
+			l.cfg.warn(budgetPrefix + a.String() + ": not the authority of a public upstream, so it has no effect")
 		}
 	}
 }

@@ -65,7 +65,7 @@ budget: {npm.example: {rate: 0.01, burst: 100000}, osv.example: {rate: 100000}}
 // R90: what is wrong with a budget is said with its place.
 func TestBudgetProblems(t *testing.T) {
 	for file, want := range map[string]string{
-		"budget: {npm.example: {burst: 3}}":                                "has no rate",
+		"budget: {npm.example: {burst: 3}}":                                "needs a rate",
 		"budget: {npm.example: {rate: 0}}":                                 "not a number of requests per second",
 		"budget: {npm.example: {rate: -1}}":                                "not a number of requests per second",
 		"budget: {npm.example: {rate: 0.009}}":                             "from 0.01 to 100000",
@@ -85,7 +85,7 @@ func TestBudgetProblems(t *testing.T) {
 		"budget: {\"https://npm.example/\": {rate: 1}}":                    "write host or host:port",
 		"budget: {npm.example: {rate: 1}, \"NPM.example:443\": {rate: 1}}": "another spelling",
 		"budget: 5":               "group of settings",
-		"serve: {a.b: {rate: 1}}": "may not hold a dot",
+		"serve: {a.b: {rate: 1}}": "may not contain a dot",
 	} {
 		list := problems(t, with(file))
 		if len(list) != 1 || !strings.Contains(list[0].Text, want) || list[0].Line != 1 {

@@ -59,7 +59,7 @@ func (l *loader) refuseUnknownRuleKey(path string, v value) {
 	case strings.ContainsFunc(name, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '_'
 	}):
-		l.problems.add(path, v, "a rule's name is made of a-z, 0-9, - and _")
+		l.problems.add(path, v, "a rule's name may contain only a-z, 0-9, - and _")
 	case !below && v.group:
 		if !slices.ContainsFunc(l.rulePaths(), func(p string) bool { return strings.HasPrefix(p, path+".") }) {
 			l.problems.add(path, v, "has no type; use %s", strings.Join(policy.Types(), ", "))
@@ -93,13 +93,13 @@ func (l *loader) askNPM(ctx context.Context) {
 	}
 	text, err := l.opts.NPMRegistry(ctx)
 	if err != nil {
-		l.fail(npmPublic, v, "not set, and npm on this machine did not name its registry (%v); %s", err, advice)
+		l.fail(npmPublic, v, "not set, and npm on this machine did not report its registry (%v); %s", err, advice)
 		return
 	}
 	v.scalar = strings.TrimSpace(text)
 	u, err := parseURL(v.scalar)
 	if err != nil {
-		l.fail(npmPublic, v, "not set, and what npm on this machine is configured with is of no use: %v; %s", err, advice)
+		l.fail(npmPublic, v, "not set, and the registry that npm on this machine is configured with is unusable: %v; %s", err, advice)
 		return
 	}
 	l.cfg.Mounts.NPM.Public = u
@@ -162,7 +162,7 @@ func (l *loader) checkPlainHTTP() {
 			continue
 		}
 		v, _ := l.strongest(up.key)
-		l.problems.add(up.key, v, "plain http is accepted for loopback addresses only; use https, or name %s in egress.allowHTTP", a)
+		l.problems.add(up.key, v, "plain http is accepted for loopback addresses only; use https, or add %s to egress.allowHTTP", a)
 	}
 }
 
@@ -181,9 +181,9 @@ func (l *loader) checkInternal() {
 		ip, err := netip.ParseAddr(a.Host)
 		switch {
 		case err == nil && netguard.Internal(ip) && !ip.IsLoopback() && !allowed(a):
-			l.problems.add(up.key, v, "%s lies on an internal network; if that is meant, name it in egress.allowInternal", a)
+			l.problems.add(up.key, v, "%s is on an internal network; to allow it, add it to egress.allowInternal", a)
 		case err != nil && netguard.Numeric(a.Host):
-			l.problems.add(up.key, v, "%s looks like an address in an unusual spelling; write it as 192.0.2.1 or [2001:db8::1]", quote(a.Host))
+			l.problems.add(up.key, v, "%s looks like an IP address in an unusual notation; write it like 192.0.2.1 or [2001:db8::1]", quote(a.Host))
 		}
 	}
 }
@@ -228,7 +228,7 @@ func (l *loader) checkAddresses() {
 		l.problems.add("admin", v, "collides with listen: %s and %s cannot both be served", c.Admin, c.Listen)
 	}
 	if wildcard(host) && c.PublicURL == nil && !l.failed["publicURL"] {
-		c.warn("publicURL: not set while listen is " + c.Listen + ", which clients elsewhere cannot use: links in listings will point there")
+		c.warn("publicURL: not set while listen is " + c.Listen + ", which other machines cannot reach: links in listings will point there")
 	}
 	for _, up := range c.upstreams() {
 		a, err := cooldown.AuthorityOf(up.url)
@@ -294,7 +294,7 @@ func checkPEM(data []byte) error {
 			break
 		}
 		if block.Type != "CERTIFICATE" {
-			return problemf("holds a %q; only certificates belong there", block.Type)
+			return problemf("contains a %q block; only certificates are allowed", block.Type)
 		}
 		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
 			return problemf("certificate %d: %v", count+1, err)
@@ -302,7 +302,7 @@ func checkPEM(data []byte) error {
 		count++
 	}
 	if count == 0 || len(bytes.TrimSpace(data)) > 0 {
-		return problemf("holds something that is not a PEM certificate")
+		return problemf("contains data that is not a PEM certificate")
 	}
 	return nil
 }

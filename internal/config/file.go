@@ -107,9 +107,9 @@ func syntaxProblem(err error, data []byte) (line int, text string) {
 	text = e.Message
 	switch begin := e.ContextMark.Line; {
 	case strings.HasPrefix(text, "unknown anchor"):
-		text = "what begins with * is an alias, which is not understood here; quote it if it is text"
+		text = "a value that begins with * is an alias, which is not supported; quote it if it is text"
 	case strings.Contains(text, "incompatible YAML document"):
-		text = "the %YAML line asks for a version that is not read; leave the line out"
+		text = "the %YAML directive names an unsupported version; remove the line"
 	case e.ContextMsg != "" && begin > 0 && begin < e.Mark.Line:
 		text += fmt.Sprintf(" %s that begins on line %d", e.ContextMsg, begin)
 	case e.ContextMsg != "":
@@ -127,7 +127,7 @@ func syntaxProblem(err error, data []byte) (line int, text string) {
 func (l *loader) walk(out layer, path []string, node *yaml.Node) {
 	at, v := strings.Join(path, "."), inFile(node.Line)
 	if what := indirection(node); what != "" {
-		l.problems.add(at, v, "%s is not understood here; write the value itself", what)
+		l.problems.add(at, v, "%s is not supported; write the value itself", what)
 		return
 	}
 	switch node.Kind {
@@ -142,7 +142,7 @@ func (l *loader) walk(out layer, path []string, node *yaml.Node) {
 		v.isList = true
 		for _, item := range node.Content {
 			if item.Kind != yaml.ScalarNode || isNull(item) || indirection(item) != "" {
-				l.problems.add(at, inFile(item.Line), "a list may hold plain values only")
+				l.problems.add(at, inFile(item.Line), "a list may contain plain values only")
 				return
 			}
 			v.list = append(v.list, item.Value)
@@ -156,7 +156,7 @@ func (l *loader) walk(out layer, path []string, node *yaml.Node) {
 	case at != "":
 		out[at] = v
 	case !v.null:
-		l.problems.add("", v, "the file must hold settings (key: value)")
+		l.problems.add("", v, "the file must consist of settings (key: value)")
 	}
 }
 
@@ -175,11 +175,11 @@ func (l *loader) walkGroup(out layer, path []string, group *yaml.Node) {
 		at := strings.Join(full, ".")
 		switch first, twice := lines[name]; {
 		case key.Kind != yaml.ScalarNode || name == "" || isNull(key) || key.ShortTag() == "!!merge" || indirection(key) != "":
-			l.problems.add(strings.Join(path, "."), inFile(key.Line), "a key must be a plain word (merge keys and aliases are not understood)")
+			l.problems.add(strings.Join(path, "."), inFile(key.Line), "a key must be a plain word (merge keys and aliases are not supported)")
 		case strings.Contains(name, ".") && at != budgetPrefix+name:
-			l.problems.add(at, inFile(key.Line), "a key may not hold a dot; nest the settings instead")
+			l.problems.add(at, inFile(key.Line), "a key may not contain a dot; nest the settings instead")
 		case twice:
-			l.problems.add(at, inFile(key.Line), "stands twice; first on line %d", first)
+			l.problems.add(at, inFile(key.Line), "duplicate key; first on line %d", first)
 		default:
 			lines[name] = key.Line
 			if isNull(below) { // nothing, which the parser finds on the line of what comes next

@@ -130,11 +130,11 @@ func (l *loader) readKeys() {
 func (k key) read(c *Config, v value) error {
 	switch {
 	case v.null:
-		return problemf(`has no value; write "" if empty is meant`)
+		return problemf(`has no value; write "" for an empty one`)
 	case v.group:
 		return errGroup
 	case k.notYet != "" && v.String() != k.def:
-		return problemf("%s: not supported by this version; leave the key out", k.notYet)
+		return problemf("%s: not supported by this version; remove the key", k.notYet)
 	case k.notYet != "":
 		return nil
 	case len(k.oneOf) > 0 && !slices.Contains(k.oneOf, v.String()):

@@ -143,7 +143,7 @@ func parseName(text string) (policy.Pattern, error) {
 	case err != nil:
 		return p, problemf("%v", err)
 	case p.HasVersion():
-		return p, problemf("%s: a name without a version", quote(text))
+		return p, problemf("%s: give a name without a version", quote(text))
 	}
 	return p, nil
 }
@@ -208,7 +208,7 @@ func parseDuration(s string) (time.Duration, error) {
 	case err != nil:
 		return 0, problemf("%s is not a duration like 30s, 1h30m or 7d", quote(s))
 	case d < 0 || strings.HasPrefix(s, "+"):
-		return 0, problemf("%s: a duration has no sign", quote(s))
+		return 0, problemf("%s: a duration may not have a sign", quote(s))
 	}
 	return d, nil
 }
@@ -268,20 +268,20 @@ func parseURL(s string) (*url.URL, error) {
 	case u.Scheme != "https" && u.Scheme != "http":
 		return nil, problemf("must begin with https:// or http://")
 	case u.User != nil || strings.Contains(u.Host, "@"):
-		return nil, problemf("must not hold a user name or password")
+		return nil, problemf("must not contain a user name or password")
 	case u.RawQuery != "" || u.ForceQuery:
-		return nil, problemf("must not hold a query (?…)")
+		return nil, problemf("must not contain a query (?…)")
 	case u.Fragment != "" || strings.Contains(s, "#"):
-		return nil, problemf("must not hold a fragment (#…)")
+		return nil, problemf("must not contain a fragment (#…)")
 	case u.Host == "" || u.Opaque != "":
-		return nil, problemf("names no host")
+		return nil, problemf("has no host")
 	}
 	if _, err := cooldown.AuthorityOf(u); err != nil {
 		return nil, problemf("not usable as an address: %v", err)
 	}
 	for segment := range strings.SplitSeq(u.Path, "/") {
 		if segment == "." || segment == ".." {
-			return nil, problemf("must not hold the path segment %q", segment)
+			return nil, problemf("must not contain the path segment %q", segment)
 		}
 	}
 	return u, nil

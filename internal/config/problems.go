@@ -26,9 +26,9 @@ type Problems struct {
 func (p *Problems) Error() string {
 	var b strings.Builder
 	if len(p.List) == 1 {
-		b.WriteString("the configuration has a problem:")
+		b.WriteString("1 problem in the configuration:")
 	} else {
-		fmt.Fprintf(&b, "the configuration has %d problems:", len(p.List))
+		fmt.Fprintf(&b, "%d problems in the configuration:", len(p.List))
 	}
 	for _, q := range p.List {
 		b.WriteString("\n  " + p.place(q) + q.Text)
@@ -78,7 +78,7 @@ var errGroup = errors.New("is a setting, not a group of settings")
 // quote shows a foreign text, shortened; a text that may hold a password is not shown at all.
 func quote(s string) string {
 	if strings.Contains(s, "@") && strings.Contains(s, "//") {
-		return "the value (not shown: it may hold a password)"
+		return "the value (not shown: it may contain a password)"
 	}
 	const most = 80
 	if len(s) > most {

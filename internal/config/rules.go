@@ -132,7 +132,7 @@ func (l *loader) readRule(name string, fields map[string]value) {
 			continue // refuseUnknown speaks of it
 		}
 		if known && !fieldOfType(field, spec.Type) {
-			l.problems.add(at+"."+field, v, "a rule of type %s has no such key", spec.Type)
+			l.problems.add(at+"."+field, v, "rules of type %s have no such key", spec.Type)
 		} else if err := readField(field, v, &spec, &enabled); err != nil {
 			l.problems.add(at+"."+field, v, "%v", err)
 		}

@@ -42,10 +42,10 @@ func checkPostgresURL(s string) error {
 	case u.Scheme != "postgres" && u.Scheme != "postgresql":
 		return problemf("must begin with postgres://")
 	case u.Host == "" || strings.Trim(u.Path, "/") == "":
-		return problemf("names no host or no database: postgres://user@host/database")
+		return problemf("needs a host and a database: postgres://user@host/database")
 	}
 	if _, password := u.User.Password(); password || u.Query().Has("password") {
-		return problemf("must not hold a password; give it as PGPASSWORD or in a file that PGPASSFILE names")
+		return problemf("must not contain a password; set PGPASSWORD or PGPASSFILE instead")
 	}
 	return nil
 }
@@ -91,7 +91,7 @@ func (l *loader) checkTargets() {
 		{pypiPublish, "mounts.pypi.firstParty", p.Publish.URL != nil, len(p.FirstParty) > 0},
 	} {
 		if v, _ := l.strongest(k.key); k.set && !k.there && !l.failed[k.needs] {
-			l.problems.add(k.key, v, "means nothing without %s", k.needs)
+			l.problems.add(k.key, v, "has no effect without %s", k.needs)
 		}
 	}
 }
@@ -113,7 +113,7 @@ func (l *loader) readCredentials() {
 		}
 		text := strings.TrimSpace(string(data))
 		if text == "" || len(text) > 4096 || strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-			l.problems.add(f.key, v, "%s must hold one line of 1 to 4096 characters", f.file)
+			l.problems.add(f.key, v, "%s must contain one line of 1 to 4096 characters", f.file)
 		}
 		*f.into = NewSecret(text)
 	}

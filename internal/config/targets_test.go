@@ -28,14 +28,14 @@ func TestTargetsThatContradict(t *testing.T) {
 		{"mounts: {npm: {mirror: {url: 'http://r.example'}}}", "mounts.npm.mirror.url", "plain http"},
 		{"mounts: {npm: {mirror: {url: 'https://u:p@r.example'}}}", "mounts.npm.mirror.url", "password"},
 		{"mounts: {npm: {public: 'https://pub.example/', mirror: {url: 'https://pub.example'}}}", "mounts.npm.mirror.url", "nothing is written"},
-		{"mounts: {npm: {mirror: {tokenFile: x}}}", "mounts.npm.mirror.tokenFile", "means nothing without"},
+		{"mounts: {npm: {mirror: {tokenFile: x}}}", "mounts.npm.mirror.tokenFile", "has no effect without"},
 		{"mounts: {npm: {publish: {url: 'https://r.example'}}}", "mounts.npm.publish.url", "firstParty"},
 		{"mounts: {pypi: {publish: {url: 'https://r.example'}}}", "mounts.pypi.publish.url", "firstParty"},
 		{"mounts: {pypi: {mirror: {url: 'https://r.example', usernameFile: u}}}", "mounts.pypi.mirror.usernameFile", "passwordFile"},
 		{"queue: {url: 'postgres://me:secret@db.example/jobs'}", "queue.url", "PGPASSWORD"},
 		{"queue: {url: 'postgres://db.example/jobs?password=secret'}", "queue.url", "PGPASSWORD"},
 		{"queue: {url: 'mysql://db.example/jobs'}", "queue.url", "postgres://"},
-		{"queue: {url: 'postgres://db.example'}", "queue.url", "names no host or no database"},
+		{"queue: {url: 'postgres://db.example'}", "queue.url", "needs a host and a database"},
 	} {
 		t.Run(c.file, func(t *testing.T) {
 			o := with(c.file)

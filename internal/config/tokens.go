@@ -43,14 +43,14 @@ func (l *loader) parseTokens(data []byte, v value) []Token {
 			l.problems.add(path, v, "line %d: write a name and a token, separated by one space", n)
 			continue
 		case names[fields[0]] || secrets[fields[1]]:
-			l.problems.add(path, v, "line %d: this name or token stands on an earlier line as well", n)
+			l.problems.add(path, v, "line %d: duplicate name or token", n)
 			continue
 		}
 		names[fields[0]], secrets[fields[1]] = true, true
 		tokens = append(tokens, Token{Name: fields[0], Secret: NewSecret(fields[1])})
 	}
 	if len(tokens) == 0 {
-		l.problems.add(path, v, "holds no token; an empty file would lock everybody out")
+		l.problems.add(path, v, "contains no token; an empty file would lock everyone out")
 	}
 	return tokens
 }

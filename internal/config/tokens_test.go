@@ -19,7 +19,7 @@ func TestTokens(t *testing.T) {
 		{"three words", "ann tok-a\nbob tok b\n", "line 2", 0},
 		{"same name", "ann tok-a\nann tok-b\n", "line 2", 0},
 		{"same token", "ann tok-a\nbob tok-a\n", "line 2", 0},
-		{"nobody", "# empty\n", "lock everybody out", 0},
+		{"nobody", "# empty\n", "lock everyone out", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := with("auth: {tokensFile: tokens}")

@@ -18,7 +18,7 @@ type advised struct {
 
 func buildAdvised(s Spec) (rule, error) {
 	if !(s.MinCVSS >= 0 && s.MinCVSS <= 10) { // NaN as well
-		return nil, fmt.Errorf("minCVSS %v: CVSS scores go from 0 to 10", s.MinCVSS)
+		return nil, fmt.Errorf("minCVSS %v: CVSS scores range from 0 to 10", s.MinCVSS)
 	}
 	denyUnavailable, err := denies(FieldOnUnavailable, s.OnUnavailable)
 	return advised{s.MinCVSS, denyUnavailable}, err
@@ -58,9 +58,9 @@ func (r advised) counts(a *registry.Advisory) bool {
 func (r advised) explain(q question, f finding) string {
 	switch {
 	case f.temporary && !loaded(q):
-		return "the advisory data is not loaded, and without it this rule admits nothing"
+		return "the advisory data is not loaded, and this rule admits nothing without it"
 	case f.temporary:
-		return "the advisory data about this package cannot be read, and without it this rule admits nothing"
+		return "the advisory data for this package is unreadable, and this rule admits nothing without it"
 	}
 	var worst *registry.Advisory
 	others := -1
@@ -88,7 +88,7 @@ func (r advised) explain(q question, f finding) string {
 		text += ", fixed in " + worst.FixedIn
 	}
 	if r.min > 0 && !worst.Malware {
-		text += fmt.Sprintf("; advisories from CVSS %.1f on are refused", r.min)
+		text += fmt.Sprintf("; advisories with CVSS %.1f or higher are refused", r.min)
 	}
 	return text
 }

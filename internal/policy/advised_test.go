@@ -34,7 +34,7 @@ func TestDenyIfAdvisory(t *testing.T) {
 		{"nothing known", "clean", known, 0, "", true, "", false},
 		{"any advisory", "low", known, 0, "", false, "affected by GHSA-low (CVSS 6.9)", false},
 		{"the worst is named", "high", known, 0, "", false, "GHSA-high (CVSS 7.0), the worst of 2, fixed in 1.2.0", false},
-		{"exactly the minimum", "high", known, 7, "", false, "advisories from CVSS 7.0 on", false},
+		{"exactly the minimum", "high", known, 7, "", false, "advisories with CVSS 7.0 or higher", false},
 		{"below the minimum", "low", known, 7, "", true, "", false},
 		{"above the minimum", "high", known, 7.1, "", true, "", false},
 		{"unscored, no minimum", "unscored", known, 0, "", false, "affected by GHSA-unscored", false},
@@ -48,8 +48,8 @@ func TestDenyIfAdvisory(t *testing.T) {
 		{"no data, skipped", "clean", nil, 0, Skip, true, "", false},
 		{"another ecosystem's data", "clean", data{"pypi": nil}, 0, "", false, "not loaded", true},
 		{"another ecosystem's data, skipped", "clean", data{"pypi": nil}, 0, Skip, true, "", false},
-		{"broken data", "broken", known, 0, "", false, "cannot be read", true},
-		{"broken data is never skipped", "broken", known, 0, Skip, false, "cannot be read", true},
+		{"broken data", "broken", known, 0, "", false, "unreadable", true},
+		{"broken data is never skipped", "broken", known, 0, Skip, false, "unreadable", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			set := mustSet(t, week, Spec{Name: "advisories", Type: DenyIfAdvisory, MinCVSS: c.min, OnUnavailable: c.unavail}).WithAdvisories(c.data)

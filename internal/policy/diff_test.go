@@ -59,7 +59,7 @@ func TestDiff(t *testing.T) {
 	}
 	want := []string{
 		"npm:a@2.0.0: admitted by min-age (published 2026-12-01T11:00:00Z; versions are admitted 30m0s after that, here from 2026-12-01T11:30:00Z); was denied by min-age (published",
-		"npm:b@1.0.0: denied by ban (named by the pattern \"b@1.0.0\"); was admitted by min-age",
+		"npm:b@1.0.0: denied by ban (matches the pattern \"b@1.0.0\"); was admitted by min-age",
 		"npm:b@2.0.0: admitted",
 	}
 	if len(lines) != len(want) {

@@ -154,11 +154,11 @@ func (r license) explain(q question, _ finding) string {
 	}
 	switch {
 	case text == "":
-		return "the upstream names no licence for this version"
+		return "the upstream gives no licence for this version"
 	case r.read(q.Version.License) == unreadable:
-		return fmt.Sprintf("the licence %q is no SPDX expression that can be judged", text)
+		return fmt.Sprintf("the licence %q cannot be evaluated as an SPDX expression", text)
 	case r.allowOnly:
-		return fmt.Sprintf("the licence %q is not covered by those that are allowed: %s", text, list(r.listed))
+		return fmt.Sprintf("the licence %q is not covered by the allowed ones: %s", text, list(r.listed))
 	}
-	return fmt.Sprintf("the licence %q cannot be had without one that is refused: %s", text, list(r.listed))
+	return fmt.Sprintf("the licence %q requires a denied one: %s", text, list(r.listed))
 }

@@ -27,7 +27,7 @@ func ParsePattern(text string) (Pattern, error) {
 	if i := strings.LastIndexByte(rest, '@'); i > 0 {
 		rest, p.version = rest[:i], rest[i+1:]
 		if p.version == "" {
-			return p, fmt.Errorf("package pattern %q: nothing stands after the @", text)
+			return p, fmt.Errorf("package pattern %q: no version after the @", text)
 		}
 	}
 	if scope, ok := strings.CutSuffix(rest, "/*"); ok {

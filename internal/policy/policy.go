@@ -93,7 +93,7 @@ func New(specs []Spec) (*Set, error) {
 	seen := map[string]bool{"": true, Default: true}
 	for _, s := range specs {
 		if seen[s.Name] {
-			return nil, fmt.Errorf("rule %q: every rule needs a name of its own, other than %q", s.Name, Default)
+			return nil, fmt.Errorf("rule %q: each rule needs a unique name other than %q", s.Name, Default)
 		}
 		seen[s.Name] = true
 		r, err := build(s)

@@ -19,7 +19,7 @@ func TestAllowIfOlderThan(t *testing.T) {
 		{"exactly at the age", now.Add(-168 * time.Hour), true, "7 days after that", time.Time{}},
 		{"one nanosecond short", now.Add(-168*time.Hour + 1), false, "here from 2026-12-01T12:00:01Z", now.Add(1)},
 		{"young", now.Add(-time.Hour), false, "here from 2026-12-08T11:00:00Z", now.Add(167 * time.Hour)},
-		{"unknown age is refused", time.Time{}, false, "does not say when", time.Time{}},
+		{"unknown age is refused", time.Time{}, false, "gives no publish time", time.Time{}},
 		{"published in the future", now.Add(time.Hour), false, "7 days after", now.Add(169 * time.Hour)},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -19,7 +19,7 @@ func (undated) find(q question) finding {
 }
 
 func (undated) explain(question, finding) string {
-	return "the upstream does not say when this version was published, and that is allowed"
+	return "the upstream gives no publish time for this version, which this rule allows"
 }
 
 type olderThan struct{ age time.Duration }
@@ -44,7 +44,7 @@ func (r olderThan) find(q question) finding {
 func (r olderThan) explain(q question, _ finding) string {
 	published := q.Version.Published
 	if published.IsZero() {
-		return "the upstream does not say when this version was published"
+		return "the upstream gives no publish time for this version"
 	}
 	return fmt.Sprintf("published %s; versions are admitted %s after that, here from %s",
 		stamp(published), spell(r.age), stamp(published.Add(r.age)))
@@ -87,7 +87,7 @@ func (r notAfter) find(q question) finding {
 func (r notAfter) explain(q question, _ finding) string {
 	date := r.date.UTC().Format(time.RFC3339)
 	if q.Version.Published.IsZero() {
-		return "the upstream does not say when this version was published, and nothing newer than " + date + " is admitted"
+		return "the upstream gives no publish time for this version, and nothing newer than " + date + " is admitted"
 	}
 	return fmt.Sprintf("published %s; nothing newer than %s is admitted", stamp(q.Version.Published), date)
 }
@@ -132,7 +132,7 @@ func (r identity) find(q question) finding {
 }
 
 func (r identity) explain(q question, _ finding) string {
-	return fmt.Sprintf("named by the pattern %q", matching(r.patterns, q.Subject).String())
+	return fmt.Sprintf("matches the pattern %q", matching(r.patterns, q.Subject).String())
 }
 
 // installCode denies versions whose installation runs code of the package.
@@ -151,7 +151,7 @@ func (r installCode) find(q question) finding {
 }
 
 func (r installCode) explain(question, finding) string {
-	return "installing this version runs code of the package; to admit it all the same, name it among the exceptions of this rule"
+	return "installing this version runs code of the package; to admit it anyway, add it to this rule's except list"
 }
 
 // list spells at most a few items.

@@ -33,7 +33,7 @@ func TestC79FreezeDateAgeAndException(t *testing.T) {
 		{"pkg", "1.2.4", recent, now, false, "freeze", "nothing newer"},
 		{"@acme/x", "1.0.0", before, now, true, "trusted-scope", "@acme/*"},
 		{"@acme/x", "1.0.0", recent, now, false, "freeze", "nothing newer"},
-		{"pkg", "1.0.0", time.Time{}, now, false, "freeze", "does not say when"},
+		{"pkg", "1.0.0", time.Time{}, now, false, "freeze", "gives no publish time"},
 	} {
 		v := set.Evaluate(c.at, subject(c.name, c.version, c.published))
 		if v.Admit != c.admit || v.Rule != c.rule || !strings.Contains(v.Reason, c.reason) {
@@ -53,7 +53,7 @@ func TestC75AgeIsThePublishTime(t *testing.T) {
 		t.Errorf("a package of 2018 on an empty mirror: %+v", v)
 	}
 	v := set.Evaluate(now, subject("is-number", "7.0.0", time.Time{}))
-	if v.Admit || !v.AdmittedAt.IsZero() || !strings.Contains(v.Reason, "does not say when") {
+	if v.Admit || !v.AdmittedAt.IsZero() || !strings.Contains(v.Reason, "gives no publish time") {
 		t.Errorf("unknown age: %+v", v)
 	}
 }
@@ -111,31 +111,31 @@ func TestLicenses(t *testing.T) {
 	}{
 		{DenyUnlessLicense, "MIT,Apache-2.0", "", "MIT", true, ""},
 		{DenyUnlessLicense, "MIT,Apache-2.0", "", "mit", true, ""},
-		{DenyUnlessLicense, "MIT,Apache-2.0", "", "ISC", false, `"ISC" is not covered by those that are allowed: MIT, Apache-2.0`},
+		{DenyUnlessLicense, "MIT,Apache-2.0", "", "ISC", false, `"ISC" is not covered by the allowed ones: MIT, Apache-2.0`},
 		{DenyUnlessLicense, "MIT,Apache-2.0", "", "(MIT OR GPL-3.0-only)", true, ""},
 		{DenyUnlessLicense, "MIT,Apache-2.0", "", "MIT AND GPL-3.0-only", false, "not covered"},
 		{DenyUnlessLicense, "MIT,Apache-2.0", "", "MIT AND Apache-2.0", true, ""},
-		{DenyUnlessLicense, "MIT", "", "", false, "names no licence"},
+		{DenyUnlessLicense, "MIT", "", "", false, "gives no licence"},
 		{DenyUnlessLicense, "MIT", Skip, "", true, ""},
-		{DenyUnlessLicense, "MIT", "", "SEE LICENSE IN LICENSE.txt", false, "no SPDX expression"},
+		{DenyUnlessLicense, "MIT", "", "SEE LICENSE IN LICENSE.txt", false, "cannot be evaluated as an SPDX expression"},
 		{DenyUnlessLicense, "MIT", Skip, "SEE LICENSE IN LICENSE.txt", true, ""},
 		{DenyUnlessLicense, "MIT", Skip, "ISC", false, "not covered"},
-		{DenyUnlessLicense, "MIT", "", "UNLICENSED", false, "no SPDX expression"},
+		{DenyUnlessLicense, "MIT", "", "UNLICENSED", false, "cannot be evaluated as an SPDX expression"},
 		{DenyUnlessLicense, "MIT,UNLICENSED", "", "UNLICENSED", true, ""},
 		{DenyUnlessLicense, "UNLICENSED", "", "MIT", false, "not covered"},
-		{DenyUnlessLicense, "MIT", "", strings.Repeat("MIT OR ", 8) + "MIT", false, "no SPDX expression"},
-		{DenyUnlessLicense, "MIT", "", strings.Repeat("MIT\tOR\n", 8) + "MIT", false, "no SPDX expression"},
-		{DenyUnlessLicense, "MIT", "", strings.Repeat("(", 9) + "MIT" + strings.Repeat(")", 9), false, "no SPDX expression"},
-		{DenyUnlessLicense, "MIT", "", strings.Repeat("MIT ", 100), false, "no SPDX expression"},
+		{DenyUnlessLicense, "MIT", "", strings.Repeat("MIT OR ", 8) + "MIT", false, "cannot be evaluated as an SPDX expression"},
+		{DenyUnlessLicense, "MIT", "", strings.Repeat("MIT\tOR\n", 8) + "MIT", false, "cannot be evaluated as an SPDX expression"},
+		{DenyUnlessLicense, "MIT", "", strings.Repeat("(", 9) + "MIT" + strings.Repeat(")", 9), false, "cannot be evaluated as an SPDX expression"},
+		{DenyUnlessLicense, "MIT", "", strings.Repeat("MIT ", 100), false, "cannot be evaluated as an SPDX expression"},
 		{LicenseDeny, "GPL-3.0-only,AGPL-3.0-only", "", "MIT", true, ""},
-		{LicenseDeny, "GPL-3.0-only,AGPL-3.0-only", "", "AGPL-3.0-only", false, `"AGPL-3.0-only" cannot be had without one that is refused: GPL-3.0-only`},
+		{LicenseDeny, "GPL-3.0-only,AGPL-3.0-only", "", "AGPL-3.0-only", false, `"AGPL-3.0-only" requires a denied one: GPL-3.0-only`},
 		{LicenseDeny, "GPL-3.0-only", "", "MIT OR GPL-3.0-only", true, ""},
-		{LicenseDeny, "GPL-3.0-only", "", "MIT AND GPL-3.0-only", false, "cannot be had"},
+		{LicenseDeny, "GPL-3.0-only", "", "MIT AND GPL-3.0-only", false, "requires a denied one"},
 		{LicenseDeny, "GPL-3.0-only", "", "MIT AND (GPL-3.0-only OR ISC)", true, ""},
-		{LicenseDeny, "GPL-3.0-only", "", "GPL-2.0-or-later", false, "cannot be had"},
-		{LicenseDeny, "GPL-3.0-only", "", "", false, "names no licence"},
+		{LicenseDeny, "GPL-3.0-only", "", "GPL-2.0-or-later", false, "requires a denied one"},
+		{LicenseDeny, "GPL-3.0-only", "", "", false, "gives no licence"},
 		{LicenseDeny, "GPL-3.0-only", Skip, "", true, ""},
-		{LicenseDeny, "UNLICENSED", Skip, "UNLICENSED", false, "cannot be had"},
+		{LicenseDeny, "UNLICENSED", Skip, "UNLICENSED", false, "requires a denied one"},
 		{LicenseDeny, "UNLICENSED", "", "MIT", true, ""},
 	} {
 		set := mustSet(t, week, Spec{Name: "licences", Type: c.typ, Licenses: strings.Split(c.listed, ","), OnUnknown: c.onUnknown})

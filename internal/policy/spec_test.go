@@ -51,8 +51,8 @@ func TestBadSpecs(t *testing.T) {
 		spec    Spec
 		problem string
 	}{
-		{"no name", Spec{Type: AllowIfOlderThan}, "name of its own"},
-		{"the name of no rule", Spec{Name: "default", Type: AllowIfOlderThan}, "name of its own"},
+		{"no name", Spec{Type: AllowIfOlderThan}, "unique name"},
+		{"the name of no rule", Spec{Name: "default", Type: AllowIfOlderThan}, "unique name"},
 		{"unknown type", Spec{Name: "x", Type: "AllowAll"}, "unknown type"},
 		{"no type", Spec{Name: "x"}, "unknown type"},
 		{"negative precedence", Spec{Name: "x", Type: AllowIfOlderThan, Precedence: -1}, "negative"},

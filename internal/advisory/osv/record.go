@@ -120,7 +120,7 @@ func Read(data []byte, ecosystem string, now time.Time) (*Record, error) {
 		return nil, fmt.Errorf("not an OSV record: %v", err)
 	}
 	if osv.ID == "" || len(osv.ID) > MaxText {
-		return nil, errors.New("not an OSV record: it has no usable id")
+		return nil, errors.New("not an OSV record: no usable id")
 	}
 	r := &Record{ID: osv.ID, Packages: map[string][]Extent{}}
 	severities := osv.Severity
