@@ -62,13 +62,13 @@ func (r *Record) attempts() (all []*Error) {
 		facts := r.facts[e.Attempt]
 		switch {
 		case !ok || !facts.Open:
-			all = append(all, r.invalid(e.Name, "attempt", "names no attempt of this journal"))
+			all = append(all, r.invalid(e.Name, "attempt", "is not an attempt of this journal"))
 		case entry.Digest != deref(e.attemptDigest):
 			all = append(all, r.invalid(e.Name, "attempt_digest", "is not the digest of the attempt"))
 		case facts.URL != "" && urlDigest(facts.URL) != e.URLDigest:
-			all = append(all, r.invalid(e.Name, "url_digest", "is not the address of the attempt"))
+			all = append(all, r.invalid(e.Name, "url_digest", "is not the URL of the attempt"))
 		case named[e.Attempt] != "":
-			all = append(all, r.invalid(e.Name, "attempt", "is named by another restriction too"))
+			all = append(all, r.invalid(e.Name, "attempt", "is also in another restriction"))
 		}
 		named[e.Attempt] = e.Name
 	}
@@ -82,16 +82,16 @@ func (r *Record) closings() (all []*Error) {
 		f := r.facts[name]
 		if f.Closes == "" {
 			if f.Restriction != "" {
-				all = append(all, r.invalid(name, "", "records an answer to no attempt"))
+				all = append(all, r.invalid(name, "", "records an answer without an attempt"))
 			}
 			continue
 		}
 		if !r.facts[f.Closes].Open {
-			all = append(all, r.invalid(name, "", "concludes an attempt that is not there"))
+			all = append(all, r.invalid(name, "", "concludes an attempt that does not exist"))
 			continue
 		}
 		if closedBy[f.Closes] != "" {
-			all = append(all, r.invalid(name, "", "concludes an attempt that another entry concludes too"))
+			all = append(all, r.invalid(name, "", "concludes an attempt that another entry also concludes"))
 		}
 		closedBy[f.Closes] = name
 		if why := r.restrictionFault(f); why != "" {
@@ -109,15 +109,15 @@ func (r *Record) restrictionFault(f Facts) string {
 		case named && of.Review != nil:
 			return "an operator has recorded that this attempt has no result"
 		case named:
-			return "leaves out the restriction that names its attempt"
+			return "omits the restriction of its attempt"
 		}
 		return ""
 	}
 	switch {
 	case !named || of.Digest != f.Restriction:
-		return "is not the restriction that names its attempt"
+		return "is not the restriction of its attempt"
 	case of.RequestID != f.RequestID:
-		return "has another request identifier than the answer"
+		return "has a different request identifier than the answer"
 	case of.Nonce != f.Nonce:
 		return "belongs to another request than the answer"
 	}
@@ -134,7 +134,7 @@ func (r *Record) nonces() (all []*Error) {
 		}
 		first, used := by[e.Nonce]
 		if states := e.Review != nil && first.Review == nil && first.Timing.NotBeforeUTC == nil; used && !states {
-			all = append(all, r.invalid(e.Name, "nonce", "finishes a request that is finished already"))
+			all = append(all, r.invalid(e.Name, "nonce", "finishes a request that is already finished"))
 		}
 		by[e.Nonce] = e
 	}
@@ -145,7 +145,7 @@ func (r *Record) nonces() (all []*Error) {
 			continue
 		}
 		if e, ok := by[f.Nonce]; taken[f.Nonce] || ok && !r.shares(f, e) {
-			all = append(all, r.invalid(name, "nonce", "finishes a request that is finished already"))
+			all = append(all, r.invalid(name, "nonce", "finishes a request that is already finished"))
 		}
 		if !strictjson.IsHex(f.Nonce, 32) {
 			all = append(all, r.invalid(name, "nonce", "must be 32 lower-case hex digits"))
@@ -168,7 +168,7 @@ func (r *Record) markerFaults() []*Error {
 	}
 	for _, e := range r.restrictions {
 		if e.Nonce == r.pending.Nonce && (e.Method != r.pending.Method || e.URLDigest != r.pending.URLDigest) {
-			return []*Error{r.invalid(e.Name, "nonce", "finishes a request with another method or address")}
+			return []*Error{r.invalid(e.Name, "nonce", "finishes a request with a different method or URL")}
 		}
 	}
 	return nil

@@ -122,7 +122,7 @@ func (j *Journal) tidy() error {
 	if err := j.unmark(); err != nil {
 		return err
 	}
-	j.record.warnings = append(j.record.warnings, "the marker of a finished request was still there and has been removed")
+	j.record.warnings = append(j.record.warnings, "removed a left-over marker of a finished request")
 	return nil
 }
 
@@ -150,7 +150,7 @@ func (j *Journal) latch(err error) error {
 // working after a latched failure, so that what was learnt already can still be kept.
 func (j *Journal) Append(name string, payload any) (Entry, error) {
 	if t, _, ok := j.layout.split(name); !ok || t == nil {
-		return Entry{}, j.layout.fault(CodeInvalid, name, "", "is no entry that a caller writes")
+		return Entry{}, j.layout.fault(CodeInvalid, name, "", "is not an entry that callers may write")
 	}
 	return j.write(name, payload)
 }
@@ -158,7 +158,7 @@ func (j *Journal) Append(name string, payload any) (Entry, error) {
 // write seals, checks against a copy of the record, publishes, and only then believes.
 func (j *Journal) write(name string, payload any) (Entry, error) {
 	if j.record.digestOf(name) != "" {
-		return Entry{}, j.layout.fault(CodeInvalid, name, "", "exists already and is never changed")
+		return Entry{}, j.layout.fault(CodeInvalid, name, "", "already exists and is never changed")
 	}
 	e, data, err := j.layout.seal(name, payload)
 	if err != nil {
@@ -215,7 +215,7 @@ func (j *Journal) Begin(now time.Time, q Request) (*Exchange, error) {
 		return nil, j.layout.full()
 	}
 	if q.Attempt != "" && (q.Method != "POST" || !j.record.facts[q.Attempt].Open) {
-		return nil, j.layout.fault(CodeInvalid, q.Attempt, "", "is no attempt that a POST could carry out")
+		return nil, j.layout.fault(CodeInvalid, q.Attempt, "", "is not an attempt that a POST can belong to")
 	}
 	var raw [16]byte
 	_, _ = rand.Read(raw[:]) // never fails, see crypto/rand
@@ -231,12 +231,12 @@ func (j *Journal) Begin(now time.Time, q Request) (*Exchange, error) {
 }
 
 func (l *Layout) full() *Error {
-	return l.fault(CodeLimit, "", "", "the journal holds %d restrictions, the most that it may hold", MaxRestrictions)
+	return l.fault(CodeLimit, "", "", "the journal is full: it has %d restrictions, the most allowed", MaxRestrictions)
 }
 
 func (l *Layout) blocked(s Status) *Error {
 	if s.State == Waiting {
-		e := l.fault(CodeWaiting, "", "", "the server asked for no request before %s",
+		e := l.fault(CodeWaiting, "", "", "the server asked for no requests before %s",
 			time.Unix(*s.NotBeforeUTC, 0).UTC().Format(time.RFC3339))
 		e.Status = &s
 		return e

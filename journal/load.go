@@ -31,7 +31,7 @@ func load(from store, l *Layout) (*Record, []*Error) {
 		return r, []*Error{l.fault(CodeMissing, "", "", "the folder has %d files, more than %d", len(names), l.MaxFiles())}
 	}
 	for _, temp := range leftovers {
-		r.warnings = append(r.warnings, "a temporary file of an interrupted run is still there: "+temp)
+		r.warnings = append(r.warnings, "a temporary file of an interrupted process was left: "+temp)
 	}
 	ld := loader{from: from, l: l, r: r}
 	ld.required(names)
@@ -100,7 +100,7 @@ func (ld *loader) read(name string) error {
 
 func (ld *loader) file(name string) {
 	if _, _, ok := ld.l.split(name); !ok && name != pendingName {
-		ld.add(ld.l.fault(CodeInvalid, name, "", "is no file of this journal"))
+		ld.add(ld.l.fault(CodeInvalid, name, "", "is not a file of this journal"))
 		return
 	}
 	ld.add(ld.read(name))
@@ -121,7 +121,7 @@ func (l *Layout) place(r *Record, e Entry) error {
 	}
 	t, number, ok := l.split(e.Name)
 	if !ok {
-		return l.fault(CodeInvalid, e.Name, "", "is no file of this journal")
+		return l.fault(CodeInvalid, e.Name, "", "is not a file of this journal")
 	}
 	e.Number = number
 	if t == nil {
@@ -144,7 +144,7 @@ func (l *Layout) place(r *Record, e Entry) error {
 			}
 		}
 		if !strictjson.IsDigest(digest) {
-			return l.fault(CodeInvalid, e.Name, "", "gives no digest of a plan")
+			return l.fault(CodeInvalid, e.Name, "", "gives no plan digest")
 		}
 		r.planDigest = digest
 	}

@@ -92,15 +92,15 @@ func (j *Journal) Resolve(now, reviewed, notBefore time.Time, d Doubt, statement
 	}
 	switch {
 	case !known:
-		return refuse("", "the journal has no such open question any more")
+		return refuse("", "that request no longer needs resolving")
 	case len(j.record.restrictions) >= MaxRestrictions:
 		return Restriction{}, j.layout.full()
 	case reviewed.After(now):
-		return refuse("reviewed", "lies in the future")
+		return refuse("reviewed", "is in the future")
 	case slices.ContainsFunc(j.record.restrictions, func(e Restriction) bool {
 		return e.Timing.ReceivedAtUTC != nil && reviewed.Unix() < *e.Timing.ReceivedAtUTC
 	}):
-		return refuse("reviewed", "lies before the last restriction")
+		return refuse("reviewed", "is before the last restriction")
 	}
 	received, end := reviewed.Unix(), ceil(notBefore)
 	e, err := j.write(j.record.nextRestriction(), stored{
@@ -137,7 +137,7 @@ func (b stored) reviewFault() (field, why string) {
 	case !strictjson.IsDigest(b.Review.Approval):
 		return "review.approval", "is not a digest"
 	case b.RequestID != nil || t.ServerDelaySeconds != nil:
-		return "request_id", "must be null, and no delay named: no server said anything"
+		return "request_id", "must be null, without a delay: there was no response"
 	case t.NotBeforeUTC == nil || *t.NotBeforeUTC-*t.ReceivedAtUTC < ReviewDelay:
 		return "timing.not_before_utc", "must be at least 600 seconds after the review"
 	}

@@ -172,7 +172,7 @@ func (b stored) receiptFault() (field, why string) {
 		}
 	}
 	if (b.Review != nil) != (b.Origin == originReview) {
-		return "review", "belongs to operator-review and to nothing else"
+		return "review", "is allowed with operator-review only"
 	}
 	if t.ReceivedAtUTC == nil && (t.NotBeforeUTC != nil || t.ServerDelaySeconds != nil) {
 		return "timing", "has an end but no receipt"
@@ -198,7 +198,7 @@ func (b stored) delayFault() (field, why string) {
 		return "timing.server_delay_seconds", "must not be negative"
 	case notBefore == nil && delay >= least:
 	case notBefore == nil, delay > least, *notBefore-received < delay, *notBefore-received > delay+1:
-		return "timing.not_before_utc", "is not what receipt and delay give"
+		return "timing.not_before_utc", "does not follow from receipt and delay"
 	}
 	return "", ""
 }

@@ -73,7 +73,7 @@ func ExampleStop() {
 	// first failure: answered with HTTP status 429, request request-1
 }
 
-// A write that was throttled is never sent again. Wait first, then read what became of it.
+// A write that was throttled is never sent again. Wait first, then read the outcome.
 func ExampleSequence_Wait() {
 	server := answers("0", 429, 404)
 	defer server.Close()

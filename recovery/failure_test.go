@@ -164,7 +164,12 @@ func TestFallbackIsDiagnosed(t *testing.T) {
 	w := newWorld()
 	seq := w.sequence(Options{})
 	_ = seq.Wait(t.Context(), Outcome{Status: 429, RetryAfter: retryafter.Parse(nil, noon)})
-	if got := seq.Warnings(); len(got) != 1 || !strings.Contains(got[0], "missing") {
+	if got := seq.Warnings(); len(got) != 1 || !strings.Contains(got[0], "had no Retry-After") {
+		t.Errorf("warnings %q", got)
+	}
+	seq = w.sequence(Options{})
+	_ = seq.Wait(t.Context(), Outcome{Status: 429, RetryAfter: retryafter.Parse([]string{"soon"}, noon)})
+	if got := seq.Warnings(); len(got) != 1 || !strings.Contains(got[0], "had an invalid Retry-After") {
 		t.Errorf("warnings %q", got)
 	}
 }

@@ -115,7 +115,7 @@ func (s *Sequence) Wait(ctx context.Context, o Outcome) error {
 	case o.PersistErr != nil:
 		return s.end(&Stop{Code: CodePersistence, Err: o.PersistErr})
 	case o.CloseErr != nil:
-		s.warn("the body of an answer could not be closed; no delayed read was made")
+		s.warn("the body of a response could not be closed; the read was not retried")
 		return s.end(&Stop{Code: CodeClose, Err: o.CloseErr})
 	case o.Status != http.StatusTooManyRequests:
 		return ErrNotThrottled
@@ -135,7 +135,7 @@ func (s *Sequence) Wait(ctx context.Context, o Outcome) error {
 }
 
 // ErrNotThrottled says that an outcome was no 429: nothing to wait for.
-var ErrNotThrottled = errors.New("recovery: only an answer 429 can be waited for")
+var ErrNotThrottled = errors.New("recovery: only a 429 can be waited for")
 
 // delay works out the wait. False means that there is no number for it: such a wait is endless, never zero.
 func (s *Sequence) delay(r retryafter.Report) (time.Duration, bool) {
@@ -148,7 +148,11 @@ func (s *Sequence) delay(r retryafter.Report) (time.Duration, bool) {
 	case retryafter.KindDate:
 		return max(0, r.Date.Sub(s.clock.Now())), true // Sub saturates
 	default: // missing or invalid
-		s.warn("the answer 429 had a " + r.Kind.String() + " Retry-After; one second was waited instead")
+		had := "no"
+		if r.Kind == retryafter.KindInvalid {
+			had = "an invalid"
+		}
+		s.warn("the 429 had " + had + " Retry-After; waited one second instead")
 		return FallbackDelay, true
 	}
 }

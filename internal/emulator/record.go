@@ -35,7 +35,7 @@ type Request struct {
 
 // Answer is what a recorded request was answered.
 type Answer struct {
-	Status  int         `json:"status"` // 0 when the connection was broken before any header
+	Status  int         `json:"status"` // 0 when the connection was lost before any header
 	Headers http.Header `json:"headers,omitempty"`
 	Reset   string      `json:"reset,omitempty"`
 	Gone    bool        `json:"client_gone,omitempty"` // the client left during a scripted delay

@@ -92,7 +92,7 @@ func ParseScript(r io.Reader) ([]Rule, error) {
 		return nil, fmt.Errorf("read script: %v", err)
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("read script: something follows the list of rules")
+		return nil, errors.New("read script: trailing data after the list of rules")
 	}
 	if _, err := compile(rules); err != nil {
 		return nil, err
@@ -146,7 +146,7 @@ func (r Rule) check() error {
 	case r.Act.Status != 0 && (r.Act.Status < 200 || r.Act.Status > 599):
 		return fmt.Errorf("status %d is not between 200 and 599", r.Act.Status)
 	case r.Act.DelayMS < 0 || r.Act.DelayMS > limit || r.Act.TrickleMS < 0 || r.Act.TrickleMS > limit:
-		return errors.New("delay_ms and trickle_ms are between 0 and one hour")
+		return errors.New("delay_ms and trickle_ms must be between 0 and one hour")
 	}
 	switch r.Act.Reset {
 	case "", "before-headers", "after-headers", "after-body":

@@ -47,7 +47,7 @@ func ParseEndpoint(text string, emulator bool) (Endpoint, error) {
 		return bad("it is not a URL")
 	}
 	if u.User != nil || u.Path != "" || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || strings.Contains(text, "#") || u.Opaque != "" {
-		return bad("it must end after the host: no path, query, fragment or user")
+		return bad("it must end after the host: no path, query, fragment or user name")
 	}
 	if loopback(u.Hostname()) {
 		if !emulator {
@@ -161,7 +161,7 @@ func (s Service) url(path string) string {
 // escapeName turns a name into ('…'): quotes doubled, then every byte but the unreserved ones percent-encoded (S42).
 func escapeName(name string) (string, error) {
 	if n := utf8.RuneCountInString(name); n < 1 || n > 128 || !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
-		return "", &Error{Code: CodeNameInvalid, Err: Reason("a name has 1 to 128 printable characters")}
+		return "", &Error{Code: CodeNameInvalid, Err: Reason("a name must have 1 to 128 printable characters")}
 	}
 	var b strings.Builder
 	b.WriteString("('")
@@ -186,7 +186,7 @@ type Trail struct {
 func NewTrail(first string) (*Trail, error) {
 	u, err := url.Parse(first)
 	if err != nil {
-		return nil, continuation("the first page has no address")
+		return nil, continuation("the first page has no URL")
 	}
 	return &Trail{first: u, visited: map[string]bool{first: true}}, nil
 }
@@ -218,9 +218,9 @@ func sameList(first *url.URL, link string) error {
 	version := query["api-version"]
 	switch {
 	case err != nil || len(version) != 1 || version[0] != first.Query().Get("api-version"):
-		return continuation("the link does not carry the same single api-version")
+		return continuation("the link lacks the same api-version")
 	case u.User != nil || strings.Contains(link, "#"):
-		return continuation("the link carries a user or a fragment")
+		return continuation("the link contains a user name or a fragment")
 	case u.Scheme != first.Scheme || !strings.EqualFold(hostPort(u), hostPort(first)) || u.Path != first.Path:
 		return continuation("the link leads to another scheme, host, port or path")
 	}

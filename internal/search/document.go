@@ -26,7 +26,7 @@ func parseDocument(data []byte) (map[string]any, error) {
 		return nil, err
 	}
 	if _, err := p.decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("something follows the document")
+		return nil, errors.New("trailing data after the document")
 	}
 	object, ok := value.(map[string]any)
 	if !ok {
@@ -42,7 +42,7 @@ type documentParser struct {
 
 func (p *documentParser) value(depth int) (any, error) {
 	if p.nodes++; depth > maxDepth || p.nodes > maxNodes {
-		return nil, errors.New("too deep or too many values")
+		return nil, errors.New("nested too deeply, or too many values")
 	}
 	token, err := p.decoder.Token()
 	if err != nil {
@@ -75,7 +75,7 @@ func (p *documentParser) object(depth int) (any, error) {
 		}
 		name, ok := token.(string)
 		if !ok {
-			return nil, errors.New("a name is not a text")
+			return nil, errors.New("a name is not a string")
 		}
 		if _, twice := object[name]; twice {
 			return nil, errors.New("a name appears twice")

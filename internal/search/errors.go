@@ -134,7 +134,7 @@ func (e *Error) reason() string {
 	case errors.Is(e.Err, syscall.ECONNREFUSED):
 		return "connection refused"
 	case errors.Is(e.Err, syscall.ECONNRESET), errors.Is(e.Err, syscall.EPIPE), errors.Is(e.Err, io.EOF), errors.Is(e.Err, io.ErrUnexpectedEOF):
-		return "the connection was broken"
+		return "the connection was lost"
 	}
 	return ""
 }

@@ -97,7 +97,7 @@ func TestNoAnswer(t *testing.T) {
 	if failed := wantCode(t, err, search.CodeAmbiguous); !failed.Ambiguous || put != nil {
 		t.Errorf("PUT: %+v, %v", failed, put)
 	}
-	if !errors.Is(err, io.ErrUnexpectedEOF) || !strings.Contains(err.Error(), "the connection was broken") {
+	if !errors.Is(err, io.ErrUnexpectedEOF) || !strings.Contains(err.Error(), "the connection was lost") {
 		t.Errorf("the cause is lost: %v", err)
 	}
 }

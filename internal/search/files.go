@@ -79,7 +79,7 @@ func (f *File) set(name string, value any) error {
 		return f.setMetadata(value)
 	}
 	if !isText {
-		return errors.New(name + " is not a text")
+		return errors.New(name + " is not a string")
 	}
 	return nil
 }
@@ -93,7 +93,7 @@ func (f *File) setMetadata(value any) error {
 	for key, entry := range object {
 		text, ok := entry.(string)
 		if !ok {
-			return errors.New("metadata is not a map of texts")
+			return errors.New("metadata is not a map of strings")
 		}
 		f.Metadata[key] = text
 	}

@@ -100,7 +100,7 @@ func (c *Client) remove(ctx context.Context, address string, condition Condition
 // writable gives the address of a resource that may be written: never a generated child (S144).
 func (c *Client) writable(kind Collection, name string) (string, error) {
 	if kind != KnowledgeSources && kind != KnowledgeBases {
-		return "", &Error{Code: CodeRequestInvalid, Err: Reason("only knowledge sources and bases are written")}
+		return "", &Error{Code: CodeRequestInvalid, Err: Reason("only knowledge sources and bases can be written")}
 	}
 	return c.service.ResourceURL(kind, name)
 }
@@ -125,7 +125,7 @@ func (c *Client) page(ctx context.Context, first, link string, bounds Bounds) (*
 	}
 	base, err := url.Parse(first)
 	if err != nil {
-		return nil, continuation("the first page has no address")
+		return nil, continuation("the first page has no URL")
 	}
 	if err := sameList(base, link); err != nil {
 		return nil, err
@@ -196,7 +196,7 @@ func (c *Client) GetSourceStatus(ctx context.Context, source string, bounds Boun
 			if !ok || n < 0 {
 				return nil, &Error{
 					Code: CodeInvalidJSON, Method: http.MethodGet, URL: address, Status: found.Status, RequestID: found.RequestID,
-					ReceivedAt: found.ReceivedAt, Sent: true, Err: Reason("fileCapacity is not three whole numbers"), Persistence: persistenceOf(err),
+					ReceivedAt: found.ReceivedAt, Sent: true, Err: Reason("fileCapacity is not three integers"), Persistence: persistenceOf(err),
 				}
 			}
 			*into = n

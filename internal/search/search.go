@@ -125,7 +125,7 @@ func RootsFromFile(path string) (*x509.CertPool, error) {
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(data) {
-		return nil, fmt.Errorf("ca file %s: no PEM certificate in it", path)
+		return nil, fmt.Errorf("ca file %s: contains no PEM certificate", path)
 	}
 	return roots, nil
 }
@@ -157,7 +157,7 @@ func (c *Client) Authenticate(ctx context.Context) error {
 	return nil
 }
 
-var errPrincipalChanged = errors.New("the renewed token belongs to another principal")
+var errPrincipalChanged = errors.New("the renewed token is for another principal")
 
 // Identity says whom the held token was issued to, as far as the token itself tells; empty before Authenticate.
 func (c *Client) Identity() Identity {

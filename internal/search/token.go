@@ -115,7 +115,7 @@ func acquire(ctx context.Context, source TokenSource, audience string) (Token, e
 		return Token{}, &Error{Code: CodeAuthenticationFailed, Err: err}
 	}
 	if !sendable(token.value) {
-		return Token{}, &Error{Code: CodeAuthenticationFailed, Err: Reason("the token is empty or cannot be a header")}
+		return Token{}, &Error{Code: CodeAuthenticationFailed, Err: Reason("the token is empty or not a valid header value")}
 	}
 	return token, nil
 }

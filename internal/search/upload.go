@@ -49,7 +49,7 @@ func (u Upload) open() (*uploadBody, error) {
 		return nil, err
 	}
 	if _, _, err := mime.ParseMediaType(u.MediaType); err != nil || strings.ContainsAny(u.MediaType, "\r\n") {
-		return nil, Reason("the media type is not one")
+		return nil, Reason("invalid media type")
 	}
 	want, err := hex.DecodeString(u.SHA256)
 	if err != nil || len(want) != sha256.Size || u.Bytes < 1 || u.Content == nil || u.Name == "" {
@@ -64,7 +64,7 @@ func (u Upload) open() (*uploadBody, error) {
 		Metadata map[string]string `json:"metadata"`
 	}{u.Name, metadata})
 	if err != nil {
-		return nil, Reason("the metadata cannot be written")
+		return nil, Reason("the metadata cannot be encoded")
 	}
 	var head bytes.Buffer
 	head.WriteString("--" + boundary + "\r\nContent-Disposition: form-data; name=\"metadata\"\r\nContent-Type: application/json\r\n\r\n")
@@ -104,7 +104,7 @@ type checkedContent struct {
 	bad      string
 }
 
-var errContent = errors.New("the content is not what was promised")
+var errContent = errors.New("the content differs from what was announced")
 
 func (c *checkedContent) Read(p []byte) (int, error) {
 	if c.bad != "" {
@@ -142,7 +142,7 @@ func (c *checkedContent) verify() error {
 		return errContent
 	}
 	if !bytes.Equal(c.digest.Sum(nil), c.want) {
-		c.bad = "the file's content is not the planned one"
+		c.bad = "the file's content differs from the plan"
 		return errContent
 	}
 	return io.EOF

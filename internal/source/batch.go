@@ -109,7 +109,7 @@ func (b *batch) look(ctx context.Context, seq *recovery.Sequence, stage progress
 	}
 	b.sent = false
 	if b.inventoried != "" && inventoryDigest(files) != b.inventoried {
-		return fail(codeInventoryDrift, "the files on the service are not those that were approved")
+		return fail(codeInventoryDrift, "the files on the service differ from the approved ones")
 	}
 	if err := b.observe(files, codeRecordConflict); err != nil {
 		return err
@@ -138,7 +138,7 @@ func (b *batch) observe(files []search.File, twice string) error {
 		}
 	}
 	if known < len(files) {
-		return fail(codeServerConflict, "the service lists a file that the plan does not have")
+		return fail(codeServerConflict, "the service lists a file that is not in the plan")
 	}
 	return nil
 }
@@ -151,7 +151,7 @@ func (b *batch) compare(f *item, on []search.File) error {
 		return nil
 	}
 	got := on[0]
-	conflict := fail(codeRecordConflict, "the service's record of "+quote(f.Path)+" is not that of the approved file")
+	conflict := fail(codeRecordConflict, "the service's record of "+quote(f.Path)+" does not match the approved file")
 	switch {
 	case got.Failed:
 		f.state.Verification = record.Failed

@@ -89,7 +89,7 @@ func (b *batch) describe(before []record.State) {
 		}
 	}
 	if len(o.ResourcesRemaining.Unverified) > 0 {
-		o.warn(codeRetryUnproven, "the fate of a file is not known; it is never sent again")
+		o.warn(codeRetryUnproven, "the outcome of an upload is unknown; the file is never sent again")
 	}
 	if b.scribe.j != nil {
 		b.resumable = b.ackDigest != ""

@@ -32,17 +32,17 @@ func NewDeletion(envelope []byte, ack *record.SourceAck) (Deletion, error) {
 	case !e.Approval.Confirmed:
 		return Deletion{}, fail(plan.CodeApproval, "the plan is not approved")
 	case p == nil || p.Action != plan.ActionCreate:
-		return unproven("the plan is not that of a creation")
+		return unproven("the plan is not for a creation")
 	case ack == nil:
-		return unproven("there is no acknowledgement of the creation")
+		return unproven("the creation was not acknowledged")
 	case ack.OriginalPlanDigest != e.Digest() || ack.SourceURL != p.Source.URL:
-		return unproven("the acknowledgement is not that of this plan and this source")
+		return unproven("the acknowledgement is not for this plan and source")
 	case ack.Acknowledgement.Status != http.StatusOK && ack.Acknowledgement.Status != http.StatusCreated, !record.SafeID(ack.Acknowledgement.RequestID):
-		return unproven("the answer to the creation acknowledges nothing, or without a safe request id")
+		return unproven("the response to the creation is no acknowledgement, or has no safe request id")
 	}
 	tag, err := ack.ETag()
 	if err != nil {
-		return Deletion{}, fail(codeCreationVersion, "the creation was acknowledged without one clear ETag")
+		return Deletion{}, fail(codeCreationVersion, "the creation was acknowledged without a single ETag")
 	}
 	return Deletion{
 		endpoint: e.File.Endpoint, apiVersion: e.File.APIVersion, name: e.File.Source.Name,
@@ -63,7 +63,7 @@ func (t *Tool) Delete(ctx context.Context, d Deletion) *Outcome {
 	r.resources()
 	out := r.finish(status, r.acknowledged || r.unknown)
 	if out.Code == codeDrift {
-		out.Next = "the source is not what the run created, and is left alone: look at it on the service" // a new plan would not delete it either
+		out.Next = "the source is not what the run created and was not deleted; check it on the service" // a new plan would not delete it either
 	}
 	return out
 }
@@ -117,7 +117,7 @@ func (r *removal) remove(ctx context.Context, etag string) (string, error) {
 	if err == nil {
 		r.acknowledged = true
 		if r.absent = r.gone(ctx); !r.absent {
-			return "", fail(codeAbsence, "the deletion was acknowledged, and a read after it did not show that the knowledge source is gone")
+			return "", fail(codeAbsence, "the deletion was acknowledged, but a read after it did not confirm that the knowledge source is gone")
 		}
 		return StatusCompleted, nil
 	}
@@ -132,7 +132,7 @@ func (r *removal) remove(ctx context.Context, etag string) (string, error) {
 	case s.Status == http.StatusNotFound:
 		return StatusSkipped, nil
 	case s.Status == http.StatusPreconditionFailed:
-		return "", fail(codeDrift, "the knowledge source changed just before the deletion, which the service refused: "+s.Error())
+		return "", fail(codeDrift, "the knowledge source changed just before the deletion, which the service rejected: "+s.Error())
 	case !s.Ambiguous:
 		r.stands = true
 		return "", err
@@ -149,7 +149,7 @@ func (r *removal) inDoubt(ctx context.Context, original *search.Error) (string, 
 	}
 	r.unknown = true
 	return "", &failure{
-		code: codeDeleteAmbiguous, message: "the deletion was sent and its fate is not known: " + original.Error(),
+		code: codeDeleteAmbiguous, message: "the deletion was sent and its outcome is unknown: " + original.Error(),
 		status: original.Status, requestID: original.RequestID, ambiguous: true,
 	}
 }

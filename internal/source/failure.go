@@ -137,7 +137,7 @@ func explainSearch(s *search.Error) *failure {
 	switch {
 	case s.Permanent():
 		f.code = codeQuota
-		f.message = "the service says that a permanent limit is reached (" + s.ServiceCode + "); no wait will help: " + s.Error()
+		f.message = "the service reports that a permanent limit is reached (" + s.ServiceCode + "); waiting will not help: " + s.Error()
 	case s.Code == search.CodeContentChanged:
 		f.code = corpus.CodeDrift
 	}
@@ -168,29 +168,29 @@ func toRecovery(requestID string, err error) recovery.Outcome {
 func next(code string) string {
 	switch code {
 	case codeWaiting:
-		return "wait until the time that file_batch.backoff names, then run the same command again; a new approval does not shorten the wait"
+		return "wait until the time in file_batch.backoff, then run the same command again; a new approval does not shorten the wait"
 	case codeUnresolved:
-		return "see what is open with: ecluse journal show DIR; an operator can settle it with: ecluse journal resolve DIR --plan"
+		return "see what is unresolved with: ecluse journal show DIR; an operator can resolve it with: ecluse journal resolve DIR --plan"
 	case codeProvenance:
-		return "this journal cannot be continued: the creation was not acknowledged in it. Look at the source on the service and start again with an empty journal folder"
+		return "this journal cannot be continued: it has no acknowledgement of the creation. Check the source on the service and start again with an empty journal folder"
 	case corpus.CodeDrift, codeInventoryDrift, codeDrift, codeSourceDrift, codePlanDrift, codeContextDrift, plan.CodeFingerprint:
-		return "what was approved is no longer so: make a new plan and have it approved"
+		return "the state on the service is no longer what was approved: make a new plan and approve it"
 	case plan.CodeApproval, codeUploadApproval:
 		return "approve the plan: ecluse source approve PLAN.json --out APPROVED.json"
 	case codeReusedUpload:
-		return "a source that this tool did not just create takes no uploads: choose another name"
+		return "a source that this tool did not just create accepts no uploads: choose another name"
 	case string(journal.CodeFolder):
-		return "use a folder that only you can read, below folders that nobody else can write to (not /tmp)"
+		return "use a folder that only you can read, below folders that no one else can write to (not /tmp)"
 	case string(journal.CodeLocked):
-		return "another ecluse uses this journal: wait for it to end"
+		return "another ecluse process is using this journal: wait until it ends"
 	case codeIncomplete, codeNothingEligible:
-		return "see file_batch.files: files that were refused, and files whose fate is unknown, are never sent again under this plan"
+		return "see file_batch.files: files that were rejected, or whose outcome is unknown, are never sent again under this plan"
 	case codeOwnership, codeCreationVersion:
-		return "it cannot be proved that this tool created the source as it stands: it is never deleted here; look at it on the service"
+		return "there is no proof that this tool created the source as it is now, so it is not deleted; check it on the service"
 	case codeAbsence, codeDeleteAmbiguous:
-		return "look at the source on the service: it may be there, gone, or about to go"
+		return "check the source on the service: it may exist, be deleted, or be about to be deleted"
 	case codeQuota:
-		return "raise the limit or free room on the service; then make a new plan"
+		return "raise the limit or free space on the service, then make a new plan"
 	}
 	return ""
 }

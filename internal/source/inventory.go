@@ -45,7 +45,7 @@ func (s *session) inventory(ctx context.Context, seq *recovery.Sequence, stage p
 			return nil, listing(seq, err)
 		}
 		if all = append(all, page.Files...); len(all) > maxRecords {
-			return nil, fail(codeListLimit, "the service lists more files than the 200 that a source may hold")
+			return nil, fail(codeListLimit, "the service lists more than 200 files, the most that a source may have")
 		}
 		if page.Next == "" {
 			return all, nil

@@ -117,7 +117,7 @@ func (s *session) compare(ctx context.Context, r *plan.Request, p *plan.Plan) (s
 	b.describe(nil)
 	s.out.WritesPerformed = []Write{}
 	if !b.complete() {
-		return "", fail(codeReusedUpload, "the knowledge source exists and lacks files of the request; an existing source takes no uploads")
+		return "", fail(codeReusedUpload, "the knowledge source exists without all requested files; an existing source accepts no uploads")
 	}
 	s.out.ResourcesRemaining.Reused = append([]string{p.Source.Name}, s.out.ResourcesRemaining.Reused...)
 	if same {

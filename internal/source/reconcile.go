@@ -22,7 +22,7 @@ func (a *creation) reconcile(ctx context.Context) error {
 	same := !now.absent && sameDefinition(now.definition, a.plan.Source.Definition)
 	switch {
 	case a.plan.Action == plan.ActionCreate && same:
-		return fail(codeReusedUpload, "the knowledge source appeared since the plan was made; an existing source takes no uploads")
+		return fail(codeReusedUpload, "the knowledge source appeared since the plan was made; an existing source accepts no uploads")
 	case a.plan.Action == plan.ActionCreate && !now.absent:
 		return fail(codeDrift, "a knowledge source of this name appeared since the plan was made, with another definition")
 	case a.plan.Action == plan.ActionCreate:
@@ -112,9 +112,9 @@ func (a *creation) confirm(ctx context.Context, putErr error) error {
 	tag, bad := a.ack.ETag()
 	switch {
 	case now.absent || !sameDefinition(now.definition, a.plan.Source.Definition):
-		return a.afterWrite(fail(codeReadbackMismatch, "the knowledge source is not what was written"))
+		return a.afterWrite(fail(codeReadbackMismatch, "the knowledge source differs from what was written"))
 	case bad != nil || a.ackDigest == "" && a.plan.Action == plan.ActionCreate:
-		return a.afterWrite(fail(codeProvenance, "the creation was acknowledged without a safe request id or without one clear ETag; no upload can be bound to it"))
+		return a.afterWrite(fail(codeProvenance, "the creation was acknowledged without a safe request id or a single ETag; no upload can be bound to it"))
 	case now.etag != "" && !sameTag(now.etag, tag):
 		return a.afterWrite(fail(codeReadbackMismatch, "the knowledge source changed right after it was written"))
 	}

@@ -77,7 +77,7 @@ func (c *continuation) admit(ctx context.Context) error {
 			}
 		case f.state.Verification == record.Confirmed:
 			if err = root.Stat(f.Local()); err != nil {
-				c.out.warn(corpus.CodeDrift, "a file that is confirmed already changed since: "+quote(f.Path))
+				c.out.warn(corpus.CodeDrift, "a file that was already confirmed has changed: "+quote(f.Path))
 			}
 		}
 	}
@@ -97,7 +97,7 @@ func (c *continuation) meet(ctx context.Context) error {
 		return err
 	}
 	if contextOf(c.client.Identity(), c.tool.Emulator) != c.opened.Run.Context {
-		return fail(codeContextDrift, "the account is not the one that the run was made with")
+		return fail(codeContextDrift, "the account is not the one that started the run")
 	}
 	now, err := c.getSource(ctx, c.newSequence(0))
 	if err != nil {
@@ -178,7 +178,7 @@ func (c *continuation) planned(ctx context.Context, dir string) ([]byte, string,
 		}
 	}
 	if len(p.Eligible) == 0 {
-		return nil, "", fail(codeNothingEligible, "no file is left that was never attempted; files whose fate is unknown, and files that were refused, are never sent again")
+		return nil, "", fail(codeNothingEligible, "every file was attempted; files that were rejected, or whose outcome is unknown, are never sent again")
 	}
 	c.out.Fingerprint = plan.Digest(p)
 	envelope, err := plan.New(p)
@@ -192,7 +192,7 @@ func (s *session) applyContinuation(ctx context.Context, e *plan.Envelope, place
 		return s.finish("", false)
 	}
 	if places.Journal != "" && filepath.Clean(places.Journal) != e.Continue.Journal {
-		s.failed(fail(codeUploadInput, "--journal is another folder than the one in the plan; leave it out"))
+		s.failed(fail(codeUploadInput, "--journal differs from the folder in the plan; omit it"))
 		return s.finish("", false)
 	}
 	c, err := s.reopen(e.Continue.Journal)
@@ -230,7 +230,7 @@ func (c *continuation) execute(ctx context.Context, p *plan.Continuation, execut
 
 // bind holds the plan against the journal as it is now (S121).
 func (c *continuation) bind(p *plan.Continuation) error {
-	drift := func(what string) error { return fail(codePlanDrift, what+" is not what the plan was made from") }
+	drift := func(what string) error { return fail(codePlanDrift, what+" has changed since the plan was made") }
 	switch {
 	case p.OriginalPlanDigest != c.fingerprint:
 		return drift("the plan of the run")
@@ -245,7 +245,7 @@ func (c *continuation) bind(p *plan.Continuation) error {
 		}
 		f := c.files[n.Ordinal]
 		if f.state.Upload != record.NotAttempted {
-			return fail(codeReplay, quote(f.Path)+" was attempted already and is never sent again")
+			return fail(codeReplay, quote(f.Path)+" was already attempted and is never sent again")
 		}
 		f.eligible = true
 	}
@@ -283,7 +283,7 @@ func (c *continuation) verify(ctx context.Context, e *plan.Envelope) error {
 		digest = e.Continue.OriginalPlanDigest
 	}
 	if digest != c.fingerprint {
-		return fail(codePlanDrift, "the journal belongs to another plan")
+		return fail(codePlanDrift, "the journal is of another plan")
 	}
 	if err := c.tool.allowed(c.plan.Endpoint); err != nil {
 		return err

@@ -68,16 +68,16 @@ func (s *session) finish(done string, wrote bool) *Outcome {
 		}
 	}
 	if o.restricted() && o.Next == "" {
-		o.Next = "the service asked for no request before " + time.Unix(*o.FileBatch.Backoff.NotBeforeUTC, 0).UTC().Format(time.RFC3339)
+		o.Next = "the service asked for no requests before " + time.Unix(*o.FileBatch.Backoff.NotBeforeUTC, 0).UTC().Format(time.RFC3339)
 		if s.resumable {
 			o.Next += "; after that: ecluse source resume --journal DIR --out PLAN.json"
 		} else {
-			o.Next += "; after that look at the source on the service, and start again with an empty journal folder"
+			o.Next += "; after that check the source on the service, and start again with an empty journal folder"
 		}
 	}
 	s.report.Finish(state)
 	if s.report.Broken() {
-		o.warn(codeProgress, "progress could not be written; the run went on without it")
+		o.warn(codeProgress, "progress could not be written; the run continued without it")
 	}
 	return o
 }

@@ -48,7 +48,7 @@ func (b *batch) clear() error {
 		return err
 	}
 	if len(r.Restrictions()) >= journal.MaxRestrictions {
-		return fail(codeLimit, "the journal holds as many restrictions as it may hold")
+		return fail(codeLimit, "the journal is full: no more restrictions can be recorded")
 	}
 	return r.Gate(b.tool.Clock.Now())
 }
@@ -148,7 +148,7 @@ func (b *batch) judge(ctx context.Context, f *item, answer *search.FileAnswer, e
 		return b.stop(err) // accepted, but its answer could not be read: no readback
 	case f.state.Upload == record.Accepted:
 		if answer.File != nil && contradicts(b.plan, f.File, *answer.File) {
-			return b.stop(fail(codeMetadataUnverified, "the service accepted "+quote(f.Path)+" but its answer shows another file or an error"))
+			return b.stop(fail(codeMetadataUnverified, "the service accepted "+quote(f.Path)+" but its response shows another file or an error"))
 		}
 		return true
 	case s.Status == http.StatusUnsupportedMediaType:
@@ -187,7 +187,7 @@ func (b *batch) retry(ctx context.Context, f *item, throttled *search.Error) boo
 		return false
 	}
 	if f.state.Verification == record.Confirmed {
-		b.out.warn("upload-throttled", "the answer for "+quote(f.Path)+" was 429, and the service has the file all the same; it was not sent again")
+		b.out.warn("upload-throttled", "the answer for "+quote(f.Path)+" was 429, but the service has the file; it was not sent again")
 		return true // S82
 	}
 	first, _ := b.scribe.j.Record().Entry(journal.Numbered(record.TypeResult, f.number))

@@ -43,7 +43,7 @@ func Exact(canonical []byte, v any) error {
 	if err != nil {
 		return err
 	}
-	return wrong(differs(canonical, want), "is missing or is not written as this program writes it")
+	return wrong(differs(canonical, want), "is missing or spelled differently")
 }
 
 // differs names the first member that two documents do not share, for the error text only.
@@ -161,7 +161,7 @@ func scalar(path string, node any, dst reflect.Value) error {
 	case reflect.String:
 		s, ok := node.(string)
 		if !ok {
-			return wrong(path, "must be text")
+			return wrong(path, "must be a string")
 		}
 		dst.SetString(s)
 	case reflect.Bool:

@@ -72,7 +72,7 @@ func Check(data []byte) ([]byte, error) {
 		return nil, wrong("", "is not JSON: %v", err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, wrong("", "has something after its end")
+		return nil, wrong("", "has trailing data")
 	}
 	// The token reader is lenient here and there, and it repairs lone surrogates; the canonical form accepts neither.
 	canonical, err := jcs.Transform(data)

@@ -44,7 +44,7 @@ func (v *Service) checkFileSource(c *call) *Answer {
 }
 
 func fileLimit(limit int) Answer {
-	return Refuse(http.StatusConflict, "FileLimitReached", fmt.Sprintf("the knowledge source holds %d files, which is its limit", limit))
+	return Refuse(http.StatusConflict, "FileLimitReached", fmt.Sprintf("the knowledge source has %d files, which is its limit", limit))
 }
 
 // uploadFile reads the whole request first and looks at the state after it, as a slow upload is overtaken by a fast one.

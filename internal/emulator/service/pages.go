@@ -66,7 +66,7 @@ func readPage(query url.Values, filters ...string) (wanted, *Answer) {
 	if token := query.Get("$skiptoken"); query.Has("$skiptoken") {
 		for _, name := range append(filters, "pageSize") {
 			if query.Has(name) {
-				return bad("$skiptoken does not go with " + name)
+				return bad("$skiptoken cannot be combined with " + name)
 			}
 		}
 		data, err := base64.RawURLEncoding.DecodeString(token)

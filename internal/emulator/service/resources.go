@@ -93,7 +93,7 @@ func (v *Service) putResource(c *call) Answer {
 		name = c.route.key
 	}
 	if c.route.hasKey && name != c.route.key {
-		return Refuse(http.StatusBadRequest, "InvalidName", "the name in the body is not the name in the address")
+		return Refuse(http.StatusBadRequest, "InvalidName", "the name in the body differs from the name in the URL")
 	}
 	if n := utf8.RuneCountInString(name); n < 1 || n > 128 {
 		return Refuse(http.StatusBadRequest, "InvalidName", "a name has 1 to 128 characters")
@@ -149,7 +149,7 @@ func stripServiceFields(definition map[string]any) {
 
 // precondition checks If-Match and If-None-Match; nil means go on.
 func precondition(header http.Header, old *resource) *Answer {
-	failed := Refuse(http.StatusPreconditionFailed, "PreconditionFailed", "the resource is not in the state that the condition names")
+	failed := Refuse(http.StatusPreconditionFailed, "PreconditionFailed", "the precondition is not met")
 	if none := header.Get("If-None-Match"); none != "" && old != nil && (none == "*" || listsTag(none, old.etag)) {
 		return &failed
 	}

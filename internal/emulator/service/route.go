@@ -39,7 +39,7 @@ func (v *Service) Perform(r *http.Request) Answer {
 	}
 	where, ok := parseRoute(r.URL.EscapedPath())
 	if !ok {
-		return Refuse(http.StatusNotFound, "NotFound", "no such address on this service")
+		return Refuse(http.StatusNotFound, "NotFound", "no such path on this service")
 	}
 	return v.dispatch(&call{r: r, version: version[0], route: where})
 }
@@ -69,7 +69,7 @@ func (v *Service) dispatch(c *call) Answer {
 	case w.sub == "" && isChildKind(w.collection):
 		return v.children(c)
 	}
-	return Refuse(http.StatusNotFound, "NotFound", "no such address on this service")
+	return Refuse(http.StatusNotFound, "NotFound", "no such path on this service")
 }
 
 func isChildKind(collection string) bool {
@@ -132,5 +132,5 @@ func notFound(what, name string) Answer {
 }
 
 func methodNotAllowed() Answer {
-	return Refuse(http.StatusMethodNotAllowed, "MethodNotAllowed", "this address does not take that method")
+	return Refuse(http.StatusMethodNotAllowed, "MethodNotAllowed", "method not allowed at this path")
 }

@@ -68,9 +68,9 @@ func CheckPath(name string) error {
 	case strings.HasPrefix(name, "/"):
 		return refuse(CodePath, name, "is absolute; paths are relative to local_root")
 	case strings.ContainsAny(name, `\:`):
-		return refuse(CodePath, name, "holds a backslash or a colon")
+		return refuse(CodePath, name, "contains a backslash or a colon")
 	case strings.ContainsFunc(name, unicode.IsControl):
-		return refuse(CodePath, name, "holds a control character")
+		return refuse(CodePath, name, "contains a control character")
 	}
 	for part := range strings.SplitSeq(name, "/") {
 		if part == "" || part == "." || part == ".." {
@@ -119,7 +119,7 @@ func OpenRoot(dir string) (Root, error) {
 	}
 	handle, err := openNoLink(dir, true)
 	if err != nil {
-		return Root{}, refuse(CodeRoot, "", "is not a real directory without links: %v", reason(err))
+		return Root{}, refuse(CodeRoot, "", "is not a directory, or reached through a symbolic link: %v", reason(err))
 	}
 	defer handle.Close()
 	info, err := handle.Stat()
@@ -199,7 +199,7 @@ func (r Root) Open(known File) (io.ReadCloser, error) {
 func (r Root) open(name string) (*os.File, os.FileInfo, error) {
 	handle, err := openNoLink(r.dir+"/"+name, false)
 	if err != nil {
-		return nil, nil, refuse(CodeUnreadable, name, "cannot be opened without following a link: %v", reason(err))
+		return nil, nil, refuse(CodeUnreadable, name, "cannot be opened (symbolic links are not followed): %v", reason(err))
 	}
 	info, err := handle.Stat()
 	if err != nil || !info.Mode().IsRegular() {

@@ -25,7 +25,7 @@ func openNoLink(name string, _ bool) (*os.File, error) {
 			return nil, err
 		}
 		if info.Mode()&(os.ModeSymlink|os.ModeIrregular) != 0 {
-			return nil, errors.New("a link or reparse point is in the way")
+			return nil, errors.New("the path contains a symbolic link or reparse point")
 		}
 		parent := filepath.Dir(dir)
 		if parent == dir {

@@ -123,7 +123,7 @@ func FromDocument(tree map[string]any) (*Envelope, error) {
 		return nil, inside("plan", asRefusal(CodeEnvelope, err))
 	}
 	if got := Digest(doc.Plan); got != e.Approval.Fingerprint {
-		return nil, refuse(CodeFingerprint, "approval.fingerprint", "is not that of the plan (%s): the plan was changed after it was made; make a new one", got)
+		return nil, refuse(CodeFingerprint, "approval.fingerprint", "does not match the plan (%s): the plan was changed after it was made; make a new one", got)
 	}
 	return e, nil
 }
@@ -152,7 +152,7 @@ func (e *Envelope) fill(content any) error {
 		e.Resolve = &Resolution{}
 		into = e.Resolve
 	default:
-		return refuse(CodeUnsupported, "kind", "is not supported by this version; it knows %q, %q and %q", KindFile, KindContinue, KindResolve)
+		return refuse(CodeUnsupported, "kind", "is not supported by this version; supported are %q, %q and %q", KindFile, KindContinue, KindResolve)
 	}
 	if err := strictjson.Fill(tree, into); err != nil {
 		return err
@@ -217,7 +217,7 @@ func (p *Plan) checkSource() error {
 	case err != nil:
 		return err
 	case p.Source.URL != url:
-		return refuse(CodeEnvelope, "source.url", "is not that of the source")
+		return refuse(CodeEnvelope, "source.url", "does not match the source")
 	case p.Action != ActionCreate && p.Action != ActionUpdate:
 		return refuse(CodeEnvelope, "action", "must be create or update")
 	case (p.Action == ActionCreate) != (p.Source.ETag == nil):
@@ -225,7 +225,7 @@ func (p *Plan) checkSource() error {
 	case p.Source.Definition["name"] != p.Source.Name || p.Source.Definition["kind"] != "file":
 		return refuse(CodeEnvelope, "source.definition", "must be that of the file source %q", clip(p.Source.Name))
 	case p.Files.Digest != Digest(p.Files.Records):
-		return refuse(CodeEnvelope, "files.digest", "is not that of the records")
+		return refuse(CodeEnvelope, "files.digest", "does not match the records")
 	case !strictjson.IsDigest(p.InventoryDigest):
 		return refuse(CodeEnvelope, "inventory_digest", "must be sha256: and 64 hexadecimal digits")
 	}
@@ -241,14 +241,14 @@ func (c *Continuation) check() error {
 		}
 	}
 	if n := len(c.Eligible); n < 1 || n > MaxFiles {
-		return refuse(CodeEnvelope, "eligible", "names %d files; 1 to %d are allowed", n, MaxFiles)
+		return refuse(CodeEnvelope, "eligible", "lists %d files; 1 to %d are allowed", n, MaxFiles)
 	}
 	if !slices.IsSortedFunc(c.Eligible, func(a, b Named) int { return a.Ordinal - b.Ordinal }) {
 		return refuse(CodeEnvelope, "eligible", "must be in the order of the plan")
 	}
 	for i, f := range c.Eligible {
 		if f.Ordinal < 0 || f.Ordinal >= MaxFiles || i > 0 && f.Ordinal == c.Eligible[i-1].Ordinal {
-			return refuse(CodeEnvelope, fmt.Sprintf("eligible[%d].ordinal", i), "is out of range or named twice")
+			return refuse(CodeEnvelope, fmt.Sprintf("eligible[%d].ordinal", i), "is out of range or duplicate")
 		}
 	}
 	return nil

@@ -224,7 +224,7 @@ func (r *Request) checkDeclared() error {
 
 func (r *Request) checkPaths() error {
 	if n := len(r.Paths); n < 1 || n > MaxFiles {
-		return refuse(CodeRequest, "paths", "names %d files; 1 to %d are allowed", n, MaxFiles)
+		return refuse(CodeRequest, "paths", "lists %d files; 1 to %d are allowed", n, MaxFiles)
 	}
 	seen := map[string]bool{}
 	for i, name := range r.Paths {
@@ -234,13 +234,13 @@ func (r *Request) checkPaths() error {
 			return &Refusal{Code: e.Code, Field: field, Message: err.Error()}
 		}
 		if seen[name] {
-			return refuse(CodeRequest, field, "names %q a second time", name)
+			return refuse(CodeRequest, field, "lists %q more than once", name)
 		}
 		seen[name] = true
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Metadata)) {
 		if !seen[name] {
-			return refuse(CodeRequest, "metadata", "is given for %q, which paths does not name", clip(name))
+			return refuse(CodeRequest, "metadata", "is given for %q, which is not in paths", clip(name))
 		}
 		if err := checkMetadata("metadata."+name, r.Metadata[name]); err != nil {
 			return err

@@ -45,11 +45,11 @@ func (r *Resolution) check() error {
 }
 
 func (r *Resolution) words(b *strings.Builder) {
-	fmt.Fprintf(b, "State, for the journal %s,\nwhat became of a request whose end it does not know:\n\n", r.Journal)
+	fmt.Fprintf(b, "Record in the journal %s\nthe outcome of an interrupted request:\n\n", r.Journal)
 	fmt.Fprintf(b, "  Request      %s (%s), address %s\n", r.Request.Method, r.Request.Reason, r.Request.URLDigest)
 	if r.Request.Attempt != nil {
-		fmt.Fprintf(b, "  Upload       %s: it stays unverified for ever and is never sent again\n", *r.Request.Attempt)
+		fmt.Fprintf(b, "  Upload       %s: it stays unverified and is never sent again\n", *r.Request.Attempt)
 	}
 	fmt.Fprintf(b, "  Statement    %s, as of %s\n", r.Outcome, time.Unix(r.ReviewedAtUTC, 0).UTC().Format(time.RFC3339))
-	fmt.Fprintf(b, "  Quiet until  %s\n\nThe journal is then free for the files that were never attempted.\n", time.Unix(r.NotBeforeUTC, 0).UTC().Format(time.RFC3339))
+	fmt.Fprintf(b, "  Blocked to   %s\n\nAfter that the journal is free for the files that were never attempted.\n", time.Unix(r.NotBeforeUTC, 0).UTC().Format(time.RFC3339))
 }

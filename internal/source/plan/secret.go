@@ -39,7 +39,7 @@ func refuseSecrets(path string, node any) error {
 				field = path + "." + name
 			}
 			if SecretName(name) && holdsSecret(name, v[name]) {
-				return refuse(CodeSecret, field, "may hold a secret; secrets never belong in a request or plan (use --auth or --token-file)")
+				return refuse(CodeSecret, field, "may contain a secret; secrets do not belong in a request or plan (use --auth or --token-file)")
 			}
 			if err := refuseSecrets(field, v[name]); err != nil {
 				return err

@@ -45,11 +45,11 @@ func (p *Plan) words(b *strings.Builder) {
 	if n := len(p.Files.Records); n > 20 {
 		fmt.Fprintf(b, "  … and %d more\n", n-20)
 	}
-	fmt.Fprintf(b, "  in all %d bytes\n\nA file whose fate is unknown is never sent again. If the service asks to wait longer than 30 seconds the run stops\nand says until when; ecluse source resume goes on from there.\n", total)
+	fmt.Fprintf(b, "  in all %d bytes\n\nA file whose outcome is unknown is never sent again. If the service asks to wait longer than 30 seconds the run stops\nand reports until when; ecluse source resume continues from there.\n", total)
 }
 
 func (c *Continuation) words(b *strings.Builder) {
-	fmt.Fprintf(b, "Go on with the File knowledge source %q at %s: upload %s that %s never attempted.\n",
+	fmt.Fprintf(b, "Continue the File knowledge source %q at %s: upload %s that %s never attempted.\n",
 		c.SourceName, c.Endpoint, count(len(c.Eligible), "file"), wasWere(len(c.Eligible)))
 	fmt.Fprintf(b, "Nothing else is written. The journal is %s.\n", c.Journal)
 	if c.LocalRoot != "" {

@@ -31,7 +31,7 @@ func (b *book) check(r *journal.Record) error {
 	}{{TypeAttempt, c.attempt}, {TypeResult, c.result}, {TypeRetryAttempt, c.retry}, {TypeRetryResult, c.result}} {
 		for _, e := range r.Entries(t.name) {
 			if e.Number >= len(o.Plan().Files.Records) {
-				return at(e, fault("", "is about a file that the plan does not have"))
+				return at(e, fault("", "is for a file that is not in the plan"))
 			}
 			if err := t.check(e); err != nil {
 				return at(e, err)

@@ -139,7 +139,7 @@ func openRun(payload json.RawMessage) (*Opened, error) {
 func Open(r *journal.Record) (*Opened, error) {
 	e, ok := r.Entry(RunName)
 	if !ok {
-		return nil, fault("", "there is no founding entry")
+		return nil, fault("", "the founding entry is missing")
 	}
 	return openRun(e.Payload)
 }

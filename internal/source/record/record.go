@@ -62,7 +62,7 @@ type RetryAttempt struct {
 	RejectedResultDigest string `json:"rejected_result_digest"`
 }
 
-// Result is what became of an attempt.
+// Result is the outcome of an attempt.
 type Result struct {
 	Upload    string  `json:"upload"`
 	Status    *int    `json:"status"`

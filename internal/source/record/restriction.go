@@ -97,7 +97,7 @@ func (p RetryAfter) fault(r journal.Restriction) (field, why string) {
 	t := r.Timing
 	if r.Review != nil {
 		if p != (RetryAfter{Kind: "missing"}) {
-			return "metadata", "must be missing: no server said anything"
+			return "metadata", "must be missing: there was no response"
 		}
 		return "", ""
 	}
@@ -147,7 +147,7 @@ func (p RetryAfter) kindFault(t journal.RetryAfterTiming, blank bool) (field, wh
 	switch p.Kind {
 	case "date", "date-rfc850":
 		if t.NotBeforeUTC == nil || *t.NotBeforeUTC != p.Value || t.ServerDelaySeconds != nil {
-			return "timing", "is not what the date gives"
+			return "timing", "does not follow from the date"
 		}
 		return "", ""
 	case "seconds":
@@ -163,7 +163,7 @@ func (p RetryAfter) kindFault(t journal.RetryAfterTiming, blank bool) (field, wh
 	}
 	if unknown := named && t.NotBeforeUTC == nil; !unknown && (t.ServerDelaySeconds != nil) != named ||
 		t.ServerDelaySeconds != nil && *t.ServerDelaySeconds != delay {
-		return "timing.server_delay_seconds", "is not what the kind gives"
+		return "timing.server_delay_seconds", "does not follow from the kind"
 	}
 	return ends(*t.ReceivedAtUTC, delay, t.NotBeforeUTC)
 }
@@ -177,7 +177,7 @@ func ends(received, delay int64, notBefore *int64) (field, why string) {
 	case notBefore == nil && delay >= least:
 		return "", ""
 	case notBefore == nil, delay > least, *notBefore-received < delay, *notBefore-received > delay+1:
-		return "timing.not_before_utc", "is not what kind and receipt give"
+		return "timing.not_before_utc", "does not follow from kind and receipt"
 	}
 	return "", ""
 }

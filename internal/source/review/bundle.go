@@ -90,27 +90,27 @@ func Import(r io.Reader, dir string) error {
 // unpack reads a whole bundle and compares every file with the manifest.
 func unpack(r io.Reader) (*manifest, journal.Files, error) {
 	bad := func(what string) (*manifest, journal.Files, error) {
-		return nil, nil, refuse(CodeBundle, "", "is no bundle of a journal: %s", what)
+		return nil, nil, refuse(CodeBundle, "", "is not a journal bundle: %s", what)
 	}
 	t := tar.NewReader(io.LimitReader(r, maxBundle))
 	name, data, err := member(t)
 	m := &manifest{}
 	if err != nil || name != manifestName || strictjson.Decode(data, m) != nil || m.SchemaVersion != "1.0" || m.Kind != bundleKind {
-		return bad("its manifest cannot be read")
+		return bad("unreadable manifest")
 	}
 	if len(m.Files) > record.NewLayout().MaxFiles() {
-		return bad("it has too many files")
+		return bad("too many files")
 	}
 	files := journal.Files{}
 	for _, f := range m.Files {
 		name, data, err := member(t)
 		if err != nil || name != f.Name || int64(len(data)) != f.Bytes || strictjson.DigestBytes(data) != f.SHA256 || files[name] != nil {
-			return bad(fmt.Sprintf("the file %.80q is not the one of its manifest", f.Name))
+			return bad(fmt.Sprintf("the file %.80q does not match the manifest", f.Name))
 		}
 		files[name] = data
 	}
 	if _, err := t.Next(); !errors.Is(err, io.EOF) {
-		return bad("something follows its files")
+		return bad("trailing data after the files")
 	}
 	return m, files, nil
 }
@@ -122,7 +122,7 @@ func member(t *tar.Reader) (string, []byte, error) {
 		return "", nil, err
 	}
 	if h.Typeflag != tar.TypeReg || h.Size > strictjson.MaxBytes {
-		return "", nil, errors.New("no regular file of the size of a record")
+		return "", nil, errors.New("not a regular file of a record's size")
 	}
 	var b bytes.Buffer
 	_, err = io.Copy(&b, t)

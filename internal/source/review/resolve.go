@@ -32,7 +32,7 @@ func Plan(dir, outcome string, now time.Time) ([]byte, error) {
 	}
 	doubts := r.Doubts()
 	if len(doubts) == 0 {
-		return nil, refuse(CodeNothing, "", "the journal has no open question")
+		return nil, refuse(CodeNothing, "", "the journal has nothing to resolve")
 	}
 	d := doubts[0]
 	reviewed := now.Unix()
@@ -56,7 +56,7 @@ func Resolve(dir string, envelope []byte, now time.Time) (journal.Status, error)
 	case p == nil:
 		return journal.Status{}, refuse(plan.CodeEnvelope, "plan.kind", "must be %q", plan.KindResolve)
 	case !e.Approval.Confirmed:
-		return journal.Status{}, refuse(plan.CodeApproval, "approval.confirmed", "must be true: have the statement approved first")
+		return journal.Status{}, refuse(plan.CodeApproval, "approval.confirmed", "must be true: approve the statement first")
 	case filepath.Clean(dir) != p.Journal:
 		return journal.Status{}, refuse(CodeDrift, "plan.journal", "names another folder")
 	}
@@ -66,7 +66,7 @@ func Resolve(dir string, envelope []byte, now time.Time) (journal.Status, error)
 	}
 	defer j.Close() //nolint:errcheck // everything is synced
 	if j.Record().Digest() != p.JournalDigest {
-		return journal.Status{}, refuse(CodeDrift, "plan.journal_digest", "is not that of the journal as it is now: make a new statement")
+		return journal.Status{}, refuse(CodeDrift, "plan.journal_digest", "does not match the journal as it is now: make a new statement")
 	}
 	if _, err := j.Resolve(now, time.Unix(p.ReviewedAtUTC, 0), time.Unix(p.NotBeforeUTC, 0), journal.Doubt{
 		Reason: p.Request.Reason, Method: p.Request.Method, URLDigest: p.Request.URLDigest, Nonce: p.Request.Nonce,

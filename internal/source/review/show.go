@@ -154,19 +154,19 @@ func (p *Report) advise(r *journal.Record) {
 	}
 	switch {
 	case slices.ContainsFunc(p.Faults, func(f Fault) bool { return strings.HasSuffix(f.Code, string(journal.CodeMissing)) }):
-		p.Blocks = append(p.Blocks, "the creation of the source is not acknowledged in this journal")
-		p.Next = "nothing: this journal cannot be continued. Look at the source on the service, and start again with an empty journal folder"
+		p.Blocks = append(p.Blocks, "the journal has no acknowledgement of the creation")
+		p.Next = "nothing: this journal cannot be continued. Check the source on the service, and start again with an empty journal folder"
 	case !p.Sound:
-		p.Blocks = append(p.Blocks, "the evidence is not sound")
-		p.Next = "nothing: keep the folder as it is and have it reviewed"
+		p.Blocks = append(p.Blocks, "the evidence is not valid")
+		p.Next = "nothing: keep the folder unchanged and have it reviewed"
 	case len(p.Blocks) > 0:
-		p.Next = "an operator settles it: ecluse journal resolve DIR --plan"
+		p.Next = "resolve it: ecluse journal resolve DIR --plan"
 	case p.Backoff.State == journal.Unresolved:
-		p.Blocks = append(p.Blocks, "the clock of this machine stands before the last answer of the service")
-		p.Next = "set the clock right"
+		p.Blocks = append(p.Blocks, "this machine's clock is behind the service's last response")
+		p.Next = "correct the clock"
 	case p.Backoff.State == journal.Waiting:
-		p.Blocks = append(p.Blocks, "the service asked for no request before "+utc(*p.Backoff.NotBeforeUTC))
-		p.Next = "wait until then, then: ecluse source resume --journal DIR --out PLAN.json"
+		p.Blocks = append(p.Blocks, "the service asked for no requests before "+utc(*p.Backoff.NotBeforeUTC))
+		p.Next = "wait until then and run: ecluse source resume --journal DIR --out PLAN.json"
 	case eligible > 0:
 		p.Next = "ecluse source resume --journal DIR --out PLAN.json"
 	default:
@@ -177,11 +177,11 @@ func (p *Report) advise(r *journal.Record) {
 func doubtText(d journal.Doubt) string {
 	switch d.Reason {
 	case journal.ReasonPending:
-		return "a " + d.Method + " was sent, or was about to be, and its end is not recorded"
+		return "a " + d.Method + " was sent or about to be sent, and its outcome is not recorded"
 	case journal.ReasonNoResult:
-		return "what became of " + *d.Attempt + " is not recorded"
+		return "the outcome of " + *d.Attempt + " is not recorded"
 	}
-	return "a restriction of the service has no known end"
+	return "a restriction has no known end"
 }
 
 func utc(seconds int64) string { return time.Unix(seconds, 0).UTC().Format(time.RFC3339) }
