@@ -179,7 +179,7 @@ func canonicalHost(host string) (string, error) {
 			}
 			label = i + 1
 		case c >= 0x80:
-			return "", errors.New("host name with characters beyond ASCII: write it in punycode (xn--…)")
+			return "", errors.New("host name with non-ASCII characters: write it in punycode (xn--…)")
 		default:
 			return "", fmt.Errorf("character %q in the host name", c)
 		}

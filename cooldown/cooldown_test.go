@@ -334,9 +334,9 @@ func TestRefusal(t *testing.T) {
 		refusal cooldown.Refusal
 		want    string
 	}{
-		{cooldown.Refusal{Authority: a, Wait: 1500 * time.Millisecond}, "registry.example:443 is throttled: try again in 2 s"},
-		{cooldown.Refusal{Authority: a, Wait: time.Second, Probing: true}, "registry.example:443 is throttled: a recovery probe is under way, try again in 1 s"},
-		{cooldown.Refusal{Authority: a, Wait: 0, TableFull: true}, "registry.example:443 is not sent to: too many other authorities are throttled, try again in 1 s"},
+		{cooldown.Refusal{Authority: a, Wait: 1500 * time.Millisecond}, "registry.example:443 is throttled; try again in 2 s"},
+		{cooldown.Refusal{Authority: a, Wait: time.Second, Probing: true}, "registry.example:443 is throttled: a recovery probe is in progress; try again in 1 s"},
+		{cooldown.Refusal{Authority: a, Wait: 0, TableFull: true}, "registry.example:443 is refused: too many other authorities are throttled; try again in 1 s"},
 	} {
 		if got := test.refusal.Error(); got != test.want {
 			t.Errorf("%s, want %s", got, test.want)

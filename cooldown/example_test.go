@@ -29,7 +29,7 @@ func Example() {
 	fmt.Println(recovered.Kind)
 	// Output:
 	// entered 30s seconds
-	// registry.example:443 is throttled: try again in 20 s
+	// registry.example:443 is throttled; try again in 20 s
 	// true true 1
 	// recovered
 }

@@ -23,11 +23,11 @@ type Refusal struct {
 func (r *Refusal) Error() string {
 	switch {
 	case r.Probing:
-		return fmt.Sprintf("%v is throttled: a recovery probe is under way, try again in %d s", r.Authority, r.RetryAfterSeconds())
+		return fmt.Sprintf("%v is throttled: a recovery probe is in progress; try again in %d s", r.Authority, r.RetryAfterSeconds())
 	case r.TableFull:
-		return fmt.Sprintf("%v is not sent to: too many other authorities are throttled, try again in %d s", r.Authority, r.RetryAfterSeconds())
+		return fmt.Sprintf("%v is refused: too many other authorities are throttled; try again in %d s", r.Authority, r.RetryAfterSeconds())
 	}
-	return fmt.Sprintf("%v is throttled: try again in %d s", r.Authority, r.RetryAfterSeconds())
+	return fmt.Sprintf("%v is throttled; try again in %d s", r.Authority, r.RetryAfterSeconds())
 }
 
 // RetryAfterSeconds is Wait in whole seconds for a Retry-After field: rounded up, at least 1.

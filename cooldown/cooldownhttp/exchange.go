@@ -43,7 +43,7 @@ type exchange struct {
 }
 
 // errResent stops a transport that would write a request again by itself.
-var errResent = errors.New("cooldownhttp: the connection died before an answer")
+var errResent = errors.New("cooldownhttp: the connection was lost before a response")
 
 func newExchange(t *Transport, r *http.Request, permit cooldown.Permit) *exchange {
 	return &exchange{transport: t, request: r, permit: permit, began: t.now(), wrote: make(chan struct{}), judged: make(chan struct{})}

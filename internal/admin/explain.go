@@ -54,7 +54,7 @@ type BadTarget struct{ text string }
 
 // Error implements error.
 func (e *BadTarget) Error() string {
-	return fmt.Sprintf("%q names no package: write npm:NAME, npm:NAME@VERSION or the same with pypi:", e.text)
+	return fmt.Sprintf("%q is not a package: write npm:NAME or npm:NAME@VERSION, or the same with pypi:", e.text)
 }
 
 func (a *Admin) target(text string) (g *gate.Gate, name, version string, err error) {

@@ -69,7 +69,7 @@ func TestOldListingNeverSaysNo(t *testing.T) {
 				for _, target := range []string{"npm:a@2.0.0", "npm:new"} {
 					a := w.explained(target)
 					w.want(a, 503, 590)
-					if !strings.Contains(a.body, "not known for now") || !strings.Contains(a.body, "try again in 590 seconds") {
+					if !strings.Contains(a.body, "unknown for now") || !strings.Contains(a.body, "try again in 590 seconds") {
 						t.Errorf("explanation: %s", a.body)
 					}
 					w.names(a, "registry.test:80", "registry")

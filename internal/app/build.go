@@ -163,7 +163,7 @@ func (b *builder) openDisk() (err error) {
 
 func (b *builder) disk(key string, err error) error {
 	if errors.Is(err, cache.ErrBusy) {
-		b.Logger.Warn("another gate uses this data folder; this one keeps nothing there", slog.String("key", key), obs.Err(err))
+		b.Logger.Warn("another gate uses this data folder; this one caches nothing on disk", slog.String("key", key), obs.Err(err))
 		return nil
 	}
 	return fmt.Errorf("%w; choose another folder with --data, or set %s to 0", err, key)

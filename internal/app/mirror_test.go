@@ -330,7 +330,7 @@ func TestQueueAPI(t *testing.T) {
 		got := ask(w)
 		for _, want := range []string{
 			`"enabled": true`, `"store": "sqlite"`, `"dead": 1`, `"waiting": 0`, `"package": "left-pad"`, `"file": "left-pad-1.0.0.tgz"`,
-			`"reason": "the mirror target refused the file with 413: no room"`,
+			`"reason": "the mirror target rejected the file with 413: no room"`,
 		} {
 			if !strings.Contains(got, want) {
 				t.Errorf("%s lacks %s", got, want)

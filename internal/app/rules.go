@@ -82,7 +82,7 @@ func (b *builder) openAdvisories(ctx context.Context, r *rulebook) error {
 		OnRefresh: func(ecosystem string, err error) {
 			b.metrics.AdvisoryRead(ecosystem, err == nil)
 			if err != nil {
-				b.Logger.Warn("advisories were not read; the last good ones stay in force", obs.Ecosystem(ecosystem), obs.Err(err))
+				b.Logger.Warn("advisory refresh failed; keeping the last good data", obs.Ecosystem(ecosystem), obs.Err(err))
 			}
 		},
 	})

@@ -30,7 +30,7 @@ func Open(path string, opt Options) (*Dir, error) {
 	defer parent.Close()
 	fd, err := openFolder(int(parent.Fd()), leaf, unix.O_RDONLY)
 	if err != nil {
-		return nil, refuse(path, "cannot be opened as a folder without following a link", err)
+		return nil, refuse(path, "cannot be opened as a folder (symbolic links are not followed)", err)
 	}
 	file := os.NewFile(uintptr(fd), path)
 	st, err := stat(fd)
@@ -87,7 +87,7 @@ func (d *Dir) Lock(shared bool) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, unix.EWOULDBLOCK):
-		return &Error{Code: CodeLocked, Op: "lock", Name: d.path, Detail: "another process uses this folder; wait until it has ended"}
+		return &Error{Code: CodeLocked, Op: "lock", Name: d.path, Detail: "another process is using this folder; wait until it ends"}
 	default:
 		return &Error{Code: CodeReceipt, Op: "lock", Name: d.path, Detail: "the file system cannot lock a folder; use a local disk", Err: err}
 	}
@@ -116,7 +116,7 @@ func openParent(path string) (*os.File, string, error) {
 		next, err := openFolder(fd, parts[i], searchOnly)
 		_ = unix.Close(fd)
 		if err != nil {
-			return nil, "", refuse(at, "an ancestor must be a folder and no link", err)
+			return nil, "", refuse(at, "an ancestor must be a folder, not a symbolic link", err)
 		}
 		fd = next
 	}
@@ -143,7 +143,7 @@ func checkAncestor(fd int, at string) error {
 		return refuse(at, "cannot be examined", err)
 	}
 	if st.Uid != 0 && int(st.Uid) != os.Geteuid() {
-		return refuse(at, fmt.Sprintf("an ancestor must belong to root or to you, this one belongs to user %d", st.Uid), nil)
+		return refuse(at, fmt.Sprintf("an ancestor must be owned by root or you, not by user %d", st.Uid), nil)
 	}
 	if st.Mode&0o022 != 0 {
 		return refuse(at, fmt.Sprintf("an ancestor must not be writable by group or others (mode %04o); choose a folder below your home",
@@ -154,10 +154,10 @@ func checkAncestor(fd int, at string) error {
 
 func checkPrivate(path string, st *unix.Stat_t) error {
 	if int(st.Uid) != os.Geteuid() {
-		return refuse(path, fmt.Sprintf("must belong to you, it belongs to user %d", st.Uid), nil)
+		return refuse(path, fmt.Sprintf("must be owned by you, not by user %d", st.Uid), nil)
 	}
 	if st.Mode&0o077 != 0 {
-		return refuse(path, fmt.Sprintf("must be closed to group and others (mode %04o); run chmod 700", st.Mode&0o7777), nil)
+		return refuse(path, fmt.Sprintf("must not be accessible to group and others (mode %04o); run chmod 700", st.Mode&0o7777), nil)
 	}
 	return nil
 }

@@ -152,21 +152,21 @@ func CheckLeaf(name string) error {
 		return &Error{Code: CodeReceipt, Op: "name", Name: clip(name), Detail: why}
 	}
 	if name == "" || len(name) > 200 {
-		return bad("a name has 1 to 200 characters")
+		return bad("a name must have 1 to 200 characters")
 	}
 	for i := range len(name) {
 		c := name[i]
 		alnum := c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 		if !alnum && (i == 0 || c != '.' && c != '_' && c != '-') {
-			return bad("a name has only letters, digits, '.', '_' and '-', and starts with a letter or digit")
+			return bad("a name may contain only letters, digits, '.', '_' and '-', and must start with a letter or digit")
 		}
 	}
 	if name[len(name)-1] == '.' {
-		return bad("a name does not end with a dot")
+		return bad("a name must not end with a dot")
 	}
 	stem, _, _ := strings.Cut(strings.ToUpper(name), ".")
 	if isDevice(stem) {
-		return bad("the name is a device on Windows")
+		return bad("the name is reserved on Windows")
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ func (d *Dir) Publish(name string, data []byte) error {
 		return err
 	}
 	if len(data) == 0 || len(data) > MaxRecord {
-		return &Error{Code: CodeReceipt, Op: "size", Name: name, Detail: fmt.Sprintf("a record has 1 to %d bytes, not %d", MaxRecord, len(data))}
+		return &Error{Code: CodeReceipt, Op: "size", Name: name, Detail: fmt.Sprintf("a record must have 1 to %d bytes, not %d", MaxRecord, len(data))}
 	}
 	p := publication{d: d, name: name, temp: newTemp(), data: data}
 	err := p.run()
@@ -97,7 +97,7 @@ func (p *publication) readBack() error {
 		return err
 	}
 	if !bytes.Equal(got[:n], p.data) {
-		return errors.New("the disk gives back other bytes than were written")
+		return errors.New("the bytes read back differ from those written")
 	}
 	return nil
 }
@@ -128,9 +128,9 @@ func (p *publication) reopen() error {
 	case err != nil:
 		return err
 	case id != p.id:
-		return errors.New("the published name leads to another file")
+		return errors.New("the published name refers to another file")
 	case !bytes.Equal(got, p.data):
-		return errors.New("the published file has other bytes than were written")
+		return errors.New("the published file differs from what was written")
 	}
 	return nil
 }
@@ -185,7 +185,7 @@ func (d *Dir) read(name string, maxBytes int64) ([]byte, inode, error) {
 		return nil, inode{}, unread(err)
 	}
 	if inodeOf(opened) != inodeOf(before) {
-		return nil, inode{}, unsafe("the file was exchanged while it was opened")
+		return nil, inode{}, unsafe("the file was replaced while it was opened")
 	}
 	if opened.Size > maxBytes {
 		return nil, inode{}, unsafe(fmt.Sprintf("the file has %d bytes, more than %d", opened.Size, maxBytes))
@@ -227,11 +227,11 @@ func checkRecord(st *unix.Stat_t, links uint64) error {
 	case st.Mode&unix.S_IFMT != unix.S_IFREG:
 		return errors.New("not a regular file")
 	case int(st.Uid) != os.Geteuid():
-		return errors.New("the file belongs to another user")
+		return errors.New("the file is owned by another user")
 	case st.Mode&0o077 != 0:
-		return fmt.Errorf("the file is open to group or others (mode %04o)", st.Mode&0o7777)
+		return fmt.Errorf("the file is accessible to group or others (mode %04o)", st.Mode&0o7777)
 	case uint64(st.Nlink) != links: //nolint:unconvert // types differ by system
-		return fmt.Errorf("the file has %d names instead of one", st.Nlink)
+		return fmt.Errorf("the file has %d hard links instead of one", st.Nlink)
 	}
 	return nil
 }
@@ -247,7 +247,7 @@ func (d *Dir) Remove(name string, want []byte) error {
 		return fail(StepRemove, err)
 	}
 	if !bytes.Equal(got, want) {
-		return &Error{Code: CodeReceipt, Op: string(StepRemove), Name: name, Detail: "the file was changed by somebody else and stays"}
+		return &Error{Code: CodeReceipt, Op: string(StepRemove), Name: name, Detail: "the file was changed by another process and is kept"}
 	}
 	file, err := d.open(name)
 	if err != nil {
@@ -255,7 +255,7 @@ func (d *Dir) Remove(name string, want []byte) error {
 	}
 	defer file.Close()
 	if st, err := stat(int(file.Fd())); err != nil || inodeOf(st) != id {
-		return fail(StepRemove, errors.Join(errors.New("the file was exchanged"), err))
+		return fail(StepRemove, errors.Join(errors.New("the file was replaced"), err))
 	}
 	for _, s := range []struct {
 		step Step

@@ -11,10 +11,10 @@ import (
 func Scratch(dir string) (*os.File, error) {
 	f, err := os.CreateTemp(dir, "scratch-*")
 	if err != nil {
-		return nil, fmt.Errorf("make a file for what is on its way: %v", err)
+		return nil, fmt.Errorf("create a temporary file: %v", err)
 	}
 	if err := os.Remove(f.Name()); err != nil {
-		return nil, errors.Join(fmt.Errorf("make a file for what is on its way: %v", err), f.Close())
+		return nil, errors.Join(fmt.Errorf("create a temporary file: %v", err), f.Close())
 	}
 	return f, nil
 }

@@ -18,7 +18,7 @@ type Spools struct {
 }
 
 // ErrSpoolsBusy says that another process has the folder.
-var ErrSpoolsBusy = errors.New("another process uses this folder")
+var ErrSpoolsBusy = errors.New("another process is using this folder")
 
 // spoolSuffix marks files that are not committed. What a crash leaves of them is removed by the next OpenSpools.
 const spoolSuffix = ".part"
@@ -106,7 +106,7 @@ func (s *Spool) Reader() (*os.File, error) { return os.Open(s.file.Name()) }
 // Commit makes the file survive a crash, whole, under a name: write, sync, rename, sync the folder. A file of that name is replaced.
 func (s *Spool) Commit(name string) error {
 	if filepath.Base(name) != name || !fs.ValidPath(name) || strings.HasSuffix(name, spoolSuffix) {
-		return fmt.Errorf("commit %q: not a name", name)
+		return fmt.Errorf("commit %q: not a valid name", name)
 	}
 	if err := s.file.Sync(); err != nil {
 		s.Discard()

@@ -109,6 +109,6 @@ func unsure(err error, wait *Unavailable) *Unavailable {
 		return wait
 	}
 	e := *wait
-	e.Reason = "whether " + absent.What + " is in the registry is not known for now: " + wait.Reason
+	e.Reason = "whether " + absent.What + " is in the registry is unknown for now: " + wait.Reason
 	return &e
 }

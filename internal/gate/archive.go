@@ -132,7 +132,7 @@ func (a *Archive) write() {
 	}
 }
 
-var errDropped = errors.New("the document was dropped")
+var errDropped = errors.New("the document was evicted")
 
 func (a *Archive) put(s saving, w io.Writer) error {
 	if err := json.NewEncoder(w).Encode(s.head); err != nil {

@@ -37,7 +37,7 @@ type Forbidden struct{ Status int }
 
 // Error implements error.
 func (e *Forbidden) Error() string {
-	return fmt.Sprintf("the private registry refused this credential (%d); nothing was asked of the public one", e.Status)
+	return fmt.Sprintf("the private registry rejected this credential (%d); the public one was not asked", e.Status)
 }
 
 // Unavailable says that the answer is not to be had now and will be later.
@@ -152,7 +152,7 @@ func fromPublic(err error) error {
 		return &Unavailable{Wait: transientWait, Reason: "the public registry did not answer (" + f.Outcome + ")"}
 	}
 	if errors.Is(err, registry.ErrMalformed) || errors.Is(err, registry.ErrTooLarge) {
-		return &BadUpstream{Reason: "the public registry's document cannot be used: " + err.Error()}
+		return &BadUpstream{Reason: "the public registry sent an unusable document: " + err.Error()}
 	}
 	return err
 }

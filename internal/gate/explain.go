@@ -42,7 +42,7 @@ func (g *Gate) Explain(ctx context.Context, name, version string) ([]Explanation
 		}
 		e := Explanation{Version: v.Version, Verdict: g.verdict(now, set, name, v)}
 		if doc.elsewhere[i] {
-			e.Verdict = policy.Verdict{Rule: "unreachable", Reason: "its file lies on a host that is not configured"}
+			e.Verdict = policy.Verdict{Rule: "unreachable", Reason: "its file is on a host that is not configured"}
 		}
 		if g.Ecosystem.ArtifactPath == nil && len(v.Artifacts) > 0 {
 			e.File = v.Artifacts[0].File

@@ -53,7 +53,7 @@ func (g *Gate) askFile(ctx context.Context, r ArtifactRequest, p place) (*upstre
 	if s == http.StatusNotFound {
 		return nil, &NotFound{What: r.what()}
 	}
-	return nil, &BadUpstream{Status: s, Reason: fmt.Sprintf("the public registry answered %d to a file", s)}
+	return nil, &BadUpstream{Status: s, Reason: fmt.Sprintf("the public registry answered a file request with status %d", s)}
 }
 
 // refused is an upstream's own refusal of a file. A throttled one is handed to one caller as it came (R50); others who waited for the
@@ -90,7 +90,9 @@ func refusalOf(method string, resp *http.Response) (http.Header, []byte) {
 }
 
 // Error implements error.
-func (e *refused) Error() string { return fmt.Sprintf("the public registry answered %d", e.status) }
+func (e *refused) Error() string {
+	return fmt.Sprintf("the public registry answered with status %d", e.status)
+}
 
 // relay turns a refusal into what one caller gets; other errors pass.
 func (g *Gate) relay(r ArtifactRequest, err error) error {

@@ -162,9 +162,9 @@ func (g *Gate) publicStatus(resp *upstream.Response, what string) error {
 	case s == http.StatusNotFound || s == http.StatusGone:
 		return &NotFound{What: what}
 	case s == http.StatusRequestTimeout || s >= 500:
-		return &Unavailable{Wait: transientWait, Reason: fmt.Sprintf("the public registry answered %d", s)}
+		return &Unavailable{Wait: transientWait, Reason: fmt.Sprintf("the public registry answered with status %d", s)}
 	default:
-		return &BadUpstream{Status: s, Reason: fmt.Sprintf("the public registry answered %d to a listing", s)}
+		return &BadUpstream{Status: s, Reason: fmt.Sprintf("the public registry answered a listing request with status %d", s)}
 	}
 }
 

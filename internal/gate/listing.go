@@ -293,7 +293,7 @@ func (g *Gate) deniedListing(now time.Time, set *policy.Set, name string, e *ent
 	versions := e.doc.Versions()
 	if len(versions) == len(e.elsewhere) {
 		if e.doc.Dropped()+len(e.elsewhere) > 0 {
-			return &BadUpstream{Reason: "the public registry's document holds no usable version"}
+			return &BadUpstream{Reason: "the public registry's document contains no usable version"}
 		}
 		return &NotFound{What: "any version of " + name}
 	}

@@ -32,7 +32,7 @@ type Mismatch struct{ File string }
 
 // Error implements error.
 func (e *Mismatch) Error() string {
-	return e.File + " is not the file that the listing names: its digest differs"
+	return e.File + " does not have the digest in the listing"
 }
 
 // Refused says that the public upstream answered a file with a status that will not change by asking again (C50).
@@ -40,7 +40,7 @@ type Refused struct{ Status int }
 
 // Error implements error.
 func (e *Refused) Error() string {
-	return fmt.Sprintf("the public registry answered %d to the file", e.Status)
+	return fmt.Sprintf("the public registry answered the file request with status %d", e.Status)
 }
 
 // Fetch is the public part of Artifact for the mirror: the same admission over the same facts, the same cooled client, and a body that is

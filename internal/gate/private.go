@@ -53,9 +53,9 @@ func privateStatus(resp *http.Response) error {
 		if d, ok := retryafter.Parse(resp.Header.Values("Retry-After"), time.Now()).Delay(); ok {
 			wait = max(wait, d)
 		}
-		return &Unavailable{Wait: wait, Reason: fmt.Sprintf("the private registry answered %d", s)}
+		return &Unavailable{Wait: wait, Reason: fmt.Sprintf("the private registry answered with status %d", s)}
 	default:
-		return &BadUpstream{Reason: fmt.Sprintf("the private registry answered %d", s)}
+		return &BadUpstream{Reason: fmt.Sprintf("the private registry answered with status %d", s)}
 	}
 }
 
@@ -64,7 +64,7 @@ func fromPrivate(err error) error {
 		return &Unavailable{Wait: transientWait, Reason: "the private registry did not answer (" + f.Outcome + ")"}
 	}
 	if errors.Is(err, registry.ErrMalformed) || errors.Is(err, registry.ErrTooLarge) {
-		return &BadUpstream{Reason: "the private registry's document cannot be used: " + err.Error()}
+		return &BadUpstream{Reason: "the private registry sent an unusable document: " + err.Error()}
 	}
 	return err
 }
@@ -99,7 +99,7 @@ func (g *Gate) listedFile(ctx context.Context, r ArtifactRequest, v registry.Ver
 	switch {
 	case ok:
 	case g.Ecosystem.ArtifactPath == nil:
-		return nil, &BadUpstream{Reason: "the private registry names a file at another host, which is not asked"}
+		return nil, &BadUpstream{Reason: "the private registry links to a file on another host, which is not contacted"}
 	default: // a registry behind a proxy may name itself by another address
 		under, err := g.Private.Under(g.Ecosystem.ArtifactPath(r.Name, r.File))
 		if err != nil {

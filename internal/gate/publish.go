@@ -34,7 +34,7 @@ func (g *Gate) MayPublish(name string) error {
 	}
 	g.Metrics.Decision(g.Ecosystem.Name, "publish", "deny")
 	return &Denied{What: name, Verdict: policy.Verdict{
-		Rule: PublishRule, Reason: "only names that the configuration lists as first-party are published through this gate",
+		Rule: PublishRule, Reason: "only first-party names (mounts.*.firstParty) can be published through this gate",
 	}}
 }
 
@@ -54,8 +54,8 @@ func (g *Gate) Publish(ctx context.Context, r PublishRequest) (*Artifact, error)
 	})
 	if err != nil {
 		g.Metrics.Decision(g.Ecosystem.Name, "publish", "unavailable")
-		return nil, &BadUpstream{Reason: fmt.Sprintf("the publication target did not answer (%v): it may have taken %s or not; "+
-			"look before publishing again, nothing was repeated", err, r.Name)}
+		return nil, &BadUpstream{Reason: fmt.Sprintf("the publication target did not answer (%v): it may or may not have accepted %s; "+
+			"check before publishing again, the request was not repeated", err, r.Name)}
 	}
 	g.Metrics.Decision(g.Ecosystem.Name, "publish", "admit")
 	return &Artifact{

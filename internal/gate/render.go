@@ -202,7 +202,7 @@ func (g *Gate) renderMerged(r ListingRequest, res resolved) (*Rendered, error) {
 	}
 	if out.Divergent > 0 {
 		g.Metrics.Divergence(g.Ecosystem.Name, out.Divergent)
-		g.Logger.Warn("the private and the public registry hold different files under the same version; the private one is served",
+		g.Logger.Warn("the private and the public registry have different files for the same version; serving the private one",
 			obs.Ecosystem(g.Ecosystem.Name), obs.Package(r.Name), slog.Int("versions", out.Divergent))
 	}
 	if a.count == 0 || len(out.Body) <= segment.Small {
@@ -241,7 +241,7 @@ func (g *Gate) parts(now time.Time, set *policy.Set, name string, res resolved) 
 	case len(res.private.Versions()) > 0:
 		return nil, a, &Denied{What: name, Verdict: floorVerdict(g.MinTrusted)}
 	case res.private.Dropped() > 0:
-		return nil, a, &BadUpstream{Reason: "the private registry's document holds no usable version"}
+		return nil, a, &BadUpstream{Reason: "the private registry's document contains no usable version"}
 	}
 	return nil, a, &NotFound{What: "any version of " + name}
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // ErrMismatch says that a file is not the one that its listing names.
-var ErrMismatch = errors.New("the file is not the one that the listing names: its digest differs")
+var ErrMismatch = errors.New("the file's digest differs from the one in the listing")
 
 // Floor is the weakest integrity that a version may be served with.
 type Floor int

@@ -30,7 +30,7 @@ func answerError(resp *http.Response) error {
 			return &Postponed{Delay: min(d, longestWish), Status: s}
 		}
 	case s == http.StatusUnauthorized || s == http.StatusForbidden:
-		return fmt.Errorf("the mirror target refused the credential with %d: %s", s, detail(resp))
+		return fmt.Errorf("the mirror target rejected the credential with %d: %s", s, detail(resp))
 	case s >= 300 && s < 500 && s != http.StatusRequestTimeout && s != http.StatusConflict:
 		return &Rejected{Status: s, Detail: detail(resp)}
 	}

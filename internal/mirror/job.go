@@ -35,7 +35,7 @@ const maxField = 512
 func (j Job) check() error {
 	for _, s := range []string{j.Ecosystem, j.Package, j.Version, j.File} {
 		if s == "" || len(s) > maxField {
-			return fmt.Errorf("job %.200q: every part must have 1 to %d bytes", j.String(), maxField)
+			return fmt.Errorf("job %.200q: each part must have 1 to %d bytes", j.String(), maxField)
 		}
 	}
 	return nil
@@ -72,7 +72,7 @@ type Postponed struct {
 
 // Error implements error.
 func (e *Postponed) Error() string {
-	return fmt.Sprintf("the mirror target answered %d and asked to wait %v", e.Status, e.Delay)
+	return fmt.Sprintf("the mirror target answered %d with Retry-After %v", e.Status, e.Delay)
 }
 
 // Rejected is a target's answer that asking again will not change.
@@ -83,8 +83,8 @@ type Rejected struct {
 
 // Error implements error.
 func (e *Rejected) Error() string {
-	return fmt.Sprintf("the mirror target refused the file with %d: %s", e.Status, e.Detail)
+	return fmt.Sprintf("the mirror target rejected the file with %d: %s", e.Status, e.Detail)
 }
 
 // ErrPresent is what a target says that already holds the file.
-var ErrPresent = errors.New("the mirror target holds the file already")
+var ErrPresent = errors.New("the mirror target already has the file")

@@ -18,7 +18,7 @@ func lock(path string) (unlock func(), err error) {
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil { //nolint:gosec // a descriptor
 		_ = f.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, fmt.Errorf("another process runs the mirror jobs of %s; start this one with --no-worker, or give it another folder with --data", path)
+			return nil, fmt.Errorf("another process is running the mirror jobs of %s; start this one with --no-worker, or choose another folder with --data", path)
 		}
 		return nil, fmt.Errorf("lock the mirror's folder: %v", err)
 	}

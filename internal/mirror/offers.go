@@ -80,7 +80,7 @@ func (o *Offers) save(ctx context.Context, batch []Job) {
 		}
 		if !told {
 			told = true
-			o.logger.Error("mirror jobs cannot be saved; trying again", slog.Int("jobs", len(batch)), obs.Err(err))
+			o.logger.Error("mirror jobs cannot be saved; retrying", slog.Int("jobs", len(batch)), obs.Err(err))
 		}
 		select {
 		case <-time.After(saveRetry):
@@ -135,7 +135,7 @@ func (o *Offers) knownLocked(j Job) bool {
 func (o *Offers) lose() {
 	o.metrics.MirrorLost()
 	if o.lost.Add(1) == 1 {
-		o.logger.Warn("the memory for mirror jobs is full; some files will be mirrored when they are asked for again")
+		o.logger.Warn("too many unsaved mirror jobs; some files will be mirrored when requested again")
 	}
 }
 

@@ -130,7 +130,7 @@ func (q *Queue) Start(ctx context.Context) error {
 	}
 	if q.opts.Alone {
 		if err := q.reclaim(ctx); err != nil {
-			return fmt.Errorf("take back the jobs of a process that has gone: %v", err)
+			return fmt.Errorf("rescue the jobs of a process that ended: %v", err)
 		}
 	}
 	ctx, q.cancel = context.WithCancel(context.WithoutCancel(ctx))
@@ -168,7 +168,7 @@ func (q *Queue) reclaim(ctx context.Context) error {
 		p := &riverdriver.JobRescueManyParams{StuckHorizon: horizon}
 		for _, row := range stuck {
 			p.ID = append(p.ID, row.ID)
-			p.Error = append(p.Error, attemptError(row, q.opts.now(), "the process that ran the job has gone"))
+			p.Error = append(p.Error, attemptError(row, q.opts.now(), "the process that ran the job ended"))
 			p.FinalizedAt = append(p.FinalizedAt, nil)
 			p.ScheduledAt = append(p.ScheduledAt, q.opts.now())
 			p.State = append(p.State, string(rivertype.JobStateAvailable))
@@ -228,7 +228,7 @@ func (r *runner) Work(ctx context.Context, job *river.Job[Job]) error {
 	}
 	switch {
 	case o.Result == Snoozed:
-		log(slog.LevelDebug, "mirror job waits")
+		log(slog.LevelDebug, "mirror job snoozed")
 		return river.JobSnooze(o.Wait)
 	case o.Result == Failed && o.Final:
 		log(slog.LevelError, "mirror job is dead")
@@ -237,7 +237,7 @@ func (r *runner) Work(ctx context.Context, job *river.Job[Job]) error {
 		log(slog.LevelError, "mirror job is dead after its last attempt")
 		return errors.New(o.Reason)
 	case o.Result == Failed:
-		log(slog.LevelWarn, "mirror job failed and will be tried again")
+		log(slog.LevelWarn, "mirror job failed and will be retried")
 		return errors.New(o.Reason)
 	}
 	log(slog.LevelInfo, "mirror job done")

@@ -57,7 +57,7 @@ func Open(ctx context.Context, dataDir, queueURL string, logger *slog.Logger) (*
 func folder(dataDir string) (string, error) {
 	dir := filepath.Join(dataDir, "mirror")
 	if err := durable.MakeAll(dir); err != nil {
-		return "", fmt.Errorf("make the mirror's folder: %v; choose another with --data", err)
+		return "", fmt.Errorf("create the mirror's folder: %v; choose another with --data", err)
 	}
 	return dir, nil
 }

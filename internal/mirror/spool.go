@@ -26,7 +26,7 @@ func (s *Spooled) Reader() io.Reader { return io.NewSectionReader(s.File, 0, s.S
 // digest, of another digest or over the bound is not.
 func (w *Worker) spool(c *gate.Copy) (*Spooled, error) {
 	if len(c.Version.Artifacts) == 0 || len(c.Version.Artifacts[0].Digests) == 0 {
-		return nil, unfit("the listing names no digest for the file, so it cannot be verified")
+		return nil, unfit("the listing has no digest for the file, so it cannot be verified")
 	}
 	if c.Size > w.MaxBytes {
 		return nil, unfit("the file has %d bytes; at most %d are mirrored", c.Size, w.MaxBytes)
@@ -49,7 +49,7 @@ func (s *Spooled) fill(from io.Reader, limit int64) (err error) {
 		return err
 	}
 	if s.Size > limit {
-		return unfit("the file has more than %d bytes, which are the most that are mirrored", limit)
+		return unfit("the file has more than %d bytes, the most that is mirrored", limit)
 	}
 	sha.Sum(s.SHA256[:0])
 	sum.Sum(s.MD5[:0])

@@ -94,7 +94,7 @@ func (q *Queue) list(ctx context.Context, p *river.JobListParams) ([]Entry, erro
 func entryOf(row *rivertype.JobRow) Entry {
 	e := Entry{ID: row.ID, State: string(row.State), Attempts: row.Attempt}
 	if err := json.Unmarshal(row.EncodedArgs, &e.Job); err != nil {
-		e.Reason = "the job cannot be read"
+		e.Reason = "unreadable job"
 	}
 	if n := len(row.Errors); n > 0 {
 		e.Reason = strings.TrimPrefix(row.Errors[n-1].Error, "JobCancelError: ")
@@ -108,7 +108,7 @@ func entryOf(row *rivertype.JobRow) Entry {
 }
 
 // ErrNoJob says that a job is not in the queue.
-var ErrNoJob = errors.New("there is no such job")
+var ErrNoJob = errors.New("no such job")
 
 // Retry gives a dead or waiting job another attempt now.
 func (q *Queue) Retry(ctx context.Context, id int64) (Entry, error) {

@@ -66,7 +66,7 @@ func openPostgres(ctx context.Context, address string, workers int) (*pgxpool.Po
 	defer cancel()
 	if err := pool.Ping(ping); err != nil {
 		pool.Close()
-		return nil, fmt.Errorf("the PostgreSQL database at %s does not answer: %v", cfg.ConnConfig.Host, err)
+		return nil, fmt.Errorf("the PostgreSQL database at %s is unreachable: %v", cfg.ConnConfig.Host, err)
 	}
 	return pool, nil
 }
@@ -96,7 +96,7 @@ func openSQLite(ctx context.Context, path string, cfg *river.Config) (*store, er
 func newStore[TTx any](ctx context.Context, driver riverdriver.Driver[TTx], cfg *river.Config, name string, done func()) (*store, error) {
 	if err := migrate(ctx, driver, cfg.Logger); err != nil {
 		done()
-		return nil, fmt.Errorf("bring the tables of the job queue up to date: %v", err)
+		return nil, fmt.Errorf("migrate the job queue: %v", err)
 	}
 	client, err := river.NewClient(driver, cfg)
 	if err != nil {

@@ -135,7 +135,7 @@ func (s *scan) top(kind topKind) {
 	case topName:
 		name, ok := s.Text()
 		if !ok || name != s.name {
-			s.Fail(start, fmt.Sprintf("the document is about %.64q", name))
+			s.Fail(start, fmt.Sprintf("the document is for %.64q", name))
 		}
 		s.named = true
 	case topVersions:

@@ -41,23 +41,23 @@ func NewMetrics() *Metrics {
 	m := &Metrics{
 		registry:       prometheus.NewRegistry(),
 		refused:        map[string]uint64{},
-		publicRequests: counter("ecluse_public_requests_total", "Requests really sent toward public authorities.", "host", "kind", "outcome"),
-		refusals:       counter("ecluse_cooldown_refusals_total", "Client requests that the cooldown of a public authority had refused, or served incomplete or from a retained copy.", "host", "kind"),
-		entries:        counter("ecluse_cooldown_entries_total", "Cooldowns entered, failed probes included.", "host", "hint"),
-		decisions:      counter("ecluse_decisions_total", "Serve decisions.", "ecosystem", "kind", "decision"),
-		denials:        counter("ecluse_rule_denials_total", "Denials by rule.", "rule"),
-		divergence:     counter("ecluse_merge_divergence_total", "Versions that the private and the public upstream hold with different integrity.", "ecosystem"),
-		degraded:       counter("ecluse_degraded_listings_total", "Listings served incomplete or from a retained copy.", "ecosystem", "reason"),
-		anomalies:      counter("ecluse_relay_anomalies_total", "Artifact relays that did not succeed.", "ecosystem", "kind", "reason"),
-		dropped:        counter("ecluse_dropped_versions_total", "Listing entries that could not be used.", "ecosystem"),
+		publicRequests: counter("ecluse_public_requests_total", "Requests sent to public upstreams, by outcome.", "host", "kind", "outcome"),
+		refusals:       counter("ecluse_cooldown_refusals_total", "Client requests that were refused during a cooldown, or answered incompletely or from a cached copy.", "host", "kind"),
+		entries:        counter("ecluse_cooldown_entries_total", "Cooldowns entered, including failed probes.", "host", "hint"),
+		decisions:      counter("ecluse_decisions_total", "Decisions about client requests.", "ecosystem", "kind", "decision"),
+		denials:        counter("ecluse_rule_denials_total", "Versions denied, by rule.", "rule"),
+		divergence:     counter("ecluse_merge_divergence_total", "Versions whose digest differs between the private and the public upstream.", "ecosystem"),
+		degraded:       counter("ecluse_degraded_listings_total", "Listings served incomplete or from a stale copy.", "ecosystem", "reason"),
+		anomalies:      counter("ecluse_relay_anomalies_total", "Artifact requests that the upstream did not answer with the artifact.", "ecosystem", "kind", "reason"),
+		dropped:        counter("ecluse_dropped_versions_total", "Listing entries dropped as unusable.", "ecosystem"),
 		advisories:     counter("ecluse_advisory_reads_total", "Advisory refreshes by result.", "ecosystem", "result"),
-		stale:          counter("ecluse_stale_upstream_total", "Documents that were older than the kept one, by the upstream's own count.", "ecosystem"),
-		mirrorJobs:     counter("ecluse_mirror_jobs_total", "Mirror job runs by result.", "result"),
+		stale:          counter("ecluse_stale_upstream_total", "Upstream documents older than the cached one, by the upstream's own serial.", "ecosystem"),
+		mirrorJobs:     counter("ecluse_mirror_jobs_total", "Mirror job attempts by result.", "result"),
 		mirrorLost: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "ecluse_mirror_offers_lost_total", Help: "Files served to clients that could not be queued for mirroring.",
 		}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "ecluse_http_request_duration_seconds", Help: "Time to answer, body included.",
+			Name: "ecluse_http_request_duration_seconds", Help: "Request duration in seconds, including the body.",
 			Buckets: []float64{.001, .005, .01, .05, .1, .5, 1, 5, 30, 120},
 		}, []string{"route", "code"}),
 	}
@@ -155,8 +155,8 @@ func (m *Metrics) WatchCooldown(read func() []AuthorityState) {
 type cooldownCollector struct{ read func() []AuthorityState }
 
 func (cooldownCollector) descs() (state, remaining *prometheus.Desc) {
-	return prometheus.NewDesc("ecluse_cooldown_state", "0 open, 1 cooling, 2 probing, 3 due.", []string{"host"}, nil),
-		prometheus.NewDesc("ecluse_cooldown_remaining_seconds", "Seconds until a probe is allowed.", []string{"host"}, nil)
+	return prometheus.NewDesc("ecluse_cooldown_state", "State of the authority: 0 open, 1 cooling, 2 probing, 3 due.", []string{"host"}, nil),
+		prometheus.NewDesc("ecluse_cooldown_remaining_seconds", "Seconds until the cooldown ends.", []string{"host"}, nil)
 }
 
 func (c cooldownCollector) Describe(ch chan<- *prometheus.Desc) {

@@ -66,10 +66,10 @@ func TestCooldownGauges(t *testing.T) {
 		return []AuthorityState{{Host: "registry.test:443", State: 1, Remaining: 90 * time.Second}}
 	})
 	want := `
-# HELP ecluse_cooldown_remaining_seconds Seconds until a probe is allowed.
+# HELP ecluse_cooldown_remaining_seconds Seconds until the cooldown ends.
 # TYPE ecluse_cooldown_remaining_seconds gauge
 ecluse_cooldown_remaining_seconds{host="registry.test:443"} 90
-# HELP ecluse_cooldown_state 0 open, 1 cooling, 2 probing, 3 due.
+# HELP ecluse_cooldown_state State of the authority: 0 open, 1 cooling, 2 probing, 3 due.
 # TYPE ecluse_cooldown_state gauge
 ecluse_cooldown_state{host="registry.test:443"} 1
 `

@@ -50,7 +50,7 @@ func (m *Metadata) Get(name string) string {
 // Check compares the name and version inside the file with those that it is listed under.
 func (m *Metadata) Check(name, version string) error {
 	if naming.Normalize(m.Get("name")) != naming.Normalize(name) || naming.EqualKey(m.Get("version")) != naming.EqualKey(version) {
-		return fmt.Errorf("%w: the file says that it is %.64q %.64q, and is listed as %s %s", ErrMetadata, m.Get("name"), m.Get("version"), name, version)
+		return fmt.Errorf("%w: its metadata names %.64q %.64q, its listing %s %s", ErrMetadata, m.Get("name"), m.Get("version"), name, version)
 	}
 	return nil
 }
@@ -90,8 +90,8 @@ func isPkgInfo(name string) bool {
 }
 
 var (
-	errAbsent = errors.New("the archive holds no metadata")
-	errLarge  = errors.New("over the bound on metadata")
+	errAbsent = errors.New("the archive contains no metadata")
+	errLarge  = errors.New("the metadata is too large")
 )
 
 // fromZip finds one part of a zip. What is read of the archive is bounded, since its directory may be as large as the whole file.
@@ -140,7 +140,7 @@ func fromTar(file string, r io.Reader) ([]byte, error) {
 		r = bzip2.NewReader(r)
 	case strings.HasSuffix(file, ".tar"):
 	default:
-		return nil, errors.New("its packing is not read here")
+		return nil, errors.New("unsupported compression method")
 	}
 	t := tar.NewReader(io.LimitReader(r, maxUnpacked))
 	for {
@@ -167,7 +167,7 @@ func readBounded(r io.Reader) ([]byte, error) {
 // parseMetadata reads header lines, their continuations, and the description that may follow.
 func parseMetadata(text []byte) ([]Field, error) {
 	if !utf8.Valid(text) {
-		return nil, errors.New("it is not UTF-8")
+		return nil, errors.New("not UTF-8")
 	}
 	text = bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))
 	head, body, _ := strings.Cut(string(text), "\n\n")
@@ -175,7 +175,7 @@ func parseMetadata(text []byte) ([]Field, error) {
 	for line := range strings.SplitSeq(strings.TrimSuffix(head, "\n"), "\n") {
 		if strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t") {
 			if len(fields) == 0 {
-				return nil, errors.New("it begins with a continuation")
+				return nil, errors.New("it begins with a continuation line")
 			}
 			last := &fields[len(fields)-1]
 			last.Value += "\n" + strings.TrimPrefix(strings.TrimLeft(line, " \t"), "|")
@@ -183,7 +183,7 @@ func parseMetadata(text []byte) ([]Field, error) {
 		}
 		key, value, ok := strings.Cut(line, ":")
 		if !ok || !headerName(key) {
-			return nil, fmt.Errorf("line %.64q is no field", line)
+			return nil, fmt.Errorf("line %.64q is not a field", line)
 		}
 		if len(fields) == maxFields {
 			return nil, errLarge
@@ -195,7 +195,7 @@ func parseMetadata(text []byte) ([]Field, error) {
 	}
 	for _, need := range []string{"metadata_version", "name", "version"} {
 		if n := count(fields, need); n != 1 {
-			return nil, fmt.Errorf("field %s stands there %d times", need, n)
+			return nil, fmt.Errorf("field %s appears %d times", need, n)
 		}
 	}
 	return fields, nil

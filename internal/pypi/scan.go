@@ -70,7 +70,7 @@ func formOf(src registry.Source) (form string, err error) {
 	case bytes.HasPrefix(start, []byte("<")):
 		return FormHTML, nil
 	}
-	return "", &listing.Error{Reason: fmt.Sprintf("content type %.64q is neither form of a page", src.ContentType)}
+	return "", &listing.Error{Reason: fmt.Sprintf("content type %.64q is not one of an index page", src.ContentType)}
 }
 
 func refusal(pkg registry.Package, err error) error { return refuse("page of "+pkg.String(), err) }
@@ -156,7 +156,7 @@ func (s *scan) member(kind topKind) {
 	case topName:
 		name, ok := s.Text()
 		if !ok || naming.Normalize(name) != s.doc.name {
-			s.Fail(start, fmt.Sprintf("the page is about %.64q", name))
+			s.Fail(start, fmt.Sprintf("the page is for %.64q", name))
 		}
 	case topFiles:
 		if s.filed = s.Array(); !s.filed {
@@ -193,7 +193,7 @@ func (s *scan) meta() {
 			value, ok := s.Text()
 			minor, known := minorOf(value)
 			if !ok || !known || !s.doc.api.Empty() {
-				s.Fail(at, fmt.Sprintf("the page has version %.32q of the protocol; only 1 is understood", value))
+				s.Fail(at, fmt.Sprintf("the page has protocol version %.32q; only version 1 is supported", value))
 				return
 			}
 			s.doc.api, s.doc.minor = s.Since(uint32(at)), minor

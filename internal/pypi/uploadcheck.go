@@ -12,7 +12,7 @@ import (
 )
 
 // ErrUpload is wrapped by the errors of CheckUpload; the answer to such a request is 400.
-var ErrUpload = errors.New("not a form that can be uploaded")
+var ErrUpload = errors.New("not a valid upload form")
 
 // Bounds of a form.
 const (
@@ -78,7 +78,7 @@ func (f *form) take(part *multipart.Part) error {
 		}
 	}
 	if _, twice := f.values[name]; twice && single(name) {
-		return fmt.Errorf("the field %s stands twice", name)
+		return fmt.Errorf("duplicate field %s", name)
 	}
 	if name == "content" {
 		f.file, f.values[name] = params["filename"], ""
@@ -95,12 +95,12 @@ func (f *form) take(part *multipart.Part) error {
 	}
 	text, err := io.ReadAll(io.LimitReader(part, maxFormField+1))
 	if f.text += int64(len(text)); err == nil && (len(text) > maxFormField || f.text > maxFormText) {
-		err = errors.New("its text is over the bound")
+		err = errors.New("its text is too long")
 	}
 	if single(name) {
 		f.values[name] = string(text)
 	} else if strings.EqualFold(name, "name") || strings.EqualFold(name, "content") || strings.TrimSpace(name) != name {
-		return fmt.Errorf("the field %.64q is spelled like another one", name)
+		return fmt.Errorf("the field %.64q duplicates another one in a different spelling", name)
 	}
 	return err
 }

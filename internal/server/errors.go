@@ -39,7 +39,7 @@ func refuse(err error) refusal {
 	case is[*gate.BadUpstream](err):
 		r.status = http.StatusBadGateway
 	case errors.Is(err, context.Canceled):
-		r.status, r.message = statusClientGone, "the client has gone"
+		r.status, r.message = statusClientGone, "the client disconnected"
 	default:
 		r.status, r.message = http.StatusInternalServerError, "internal error; see the gate's log"
 	}

@@ -29,7 +29,7 @@ func (m *mount) readOnly(w http.ResponseWriter, r *http.Request) bool {
 	}
 	w.Header().Set("Allow", "GET, HEAD")
 	m.refuse(w, r, "other", refusal{
-		status: http.StatusMethodNotAllowed, message: r.Method + " is not served here: this gate does not publish",
+		status: http.StatusMethodNotAllowed, message: r.Method + " is not allowed: publishing through this gate is not configured",
 	})
 	return false
 }

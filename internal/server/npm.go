@@ -68,18 +68,18 @@ func (m *npmMount) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			m.admit(w, r, func() { m.read(w, r, route) })
 		}
 	default:
-		m.refuse(w, r, "other", refusal{status: http.StatusNotFound, message: "there is nothing at this path of the npm registry protocol"})
+		m.refuse(w, r, "other", refusal{status: http.StatusNotFound, message: "not a path of the npm registry protocol"})
 	}
 }
 
 func notServed(k npm.RouteKind) string {
 	switch k {
 	case npm.RouteSearch:
-		return "search is not served by this gate"
+		return "this gate does not support search"
 	case npm.RouteAudit:
-		return "audits are not served by this gate; run npm audit against a registry that offers them"
+		return "this gate does not support audits; run npm audit against a registry that does"
 	default:
-		return "this service of the npm registry is not offered by this gate"
+		return "this gate does not support this endpoint of the npm registry"
 	}
 }
 

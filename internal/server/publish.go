@@ -72,7 +72,7 @@ func (m *mount) relay(w http.ResponseWriter, r *http.Request, route string, chec
 	case p.slots <- struct{}{}:
 		defer func() { <-p.slots }()
 	default:
-		m.fail(w, r, route, &gate.Unavailable{Wait: busyWait, Reason: "as many packages are being published as may be at once"})
+		m.fail(w, r, route, &gate.Unavailable{Wait: busyWait, Reason: "too many packages are being published; try again shortly"})
 		return
 	}
 	body, size, err := p.receive(w, r)
@@ -107,7 +107,7 @@ func (p *publishing) receive(w http.ResponseWriter, r *http.Request) (f *os.File
 		return nil, 0, errEncoded
 	}
 	if err := durable.MakeAll(p.dir); err != nil {
-		return nil, 0, fmt.Errorf("make the data folder: %v", err)
+		return nil, 0, fmt.Errorf("create the data folder: %v", err)
 	}
 	if f, err = durable.Scratch(p.dir); err != nil {
 		return nil, 0, err
@@ -125,8 +125,8 @@ func (p *publishing) receive(w http.ResponseWriter, r *http.Request) (f *os.File
 }
 
 var (
-	errTooLarge = fmt.Errorf("the package is larger than the %d bytes that are relayed", int64(maxPublish))
-	errEncoded  = errors.New("the package is sent under a content encoding, which is not taken apart here")
+	errTooLarge = fmt.Errorf("the package is larger than %d bytes, the most that is relayed", int64(maxPublish))
+	errEncoded  = errors.New("the package has a content encoding, which is not supported; send it without")
 )
 
 // failPublish answers what is wrong with a package itself; the rest goes the way of all errors.
@@ -165,9 +165,9 @@ const busyWait = time.Second
 // noPublishing refuses to publish where nothing is configured.
 func (m *mount) noPublishing(w http.ResponseWriter, r *http.Request, allow string) {
 	w.Header().Set("Allow", allow)
-	message := r.Method + " is not served here: publishing through this gate is not configured"
+	message := r.Method + " is not allowed: publishing through this gate is not configured"
 	if m.gate.Options.Publish != nil {
-		message = r.Method + " is not served here: uploads are sent with POST"
+		message = r.Method + " is not allowed: send uploads with POST"
 	}
 	m.refuse(w, r, "other", refusal{status: http.StatusMethodNotAllowed, message: message})
 }

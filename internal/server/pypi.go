@@ -41,7 +41,7 @@ func (m *pypiMount) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case route.Kind == pypi.RouteUnknown:
-		m.refuse(w, r, "other", refusal{status: http.StatusNotFound, message: "there is nothing at this path of the Python index protocol"})
+		m.refuse(w, r, "other", refusal{status: http.StatusNotFound, message: "not a path of the Python index protocol"})
 	case route.Kind == pypi.RouteUpload:
 		m.upload(w, r)
 	case !m.readOnly(w, r):
@@ -71,7 +71,7 @@ func (m *pypiMount) read(w http.ResponseWriter, r *http.Request, route pypi.Rout
 	if !ok {
 		w.Header().Set("Vary", "Accept, Accept-Encoding")
 		m.refuse(w, r, "pypi_listing", refusal{
-			status: http.StatusNotAcceptable, message: "this index answers with application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html or text/html",
+			status: http.StatusNotAcceptable, message: "this index offers application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html or text/html",
 		})
 		return
 	}

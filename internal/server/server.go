@@ -114,7 +114,7 @@ func (s *Server) cut(r *http.Request, err error) {
 	if errors.Is(err, context.Canceled) || r.Context().Err() != nil {
 		level = slog.LevelDebug
 	}
-	s.opts.Logger.LogAttrs(context.WithoutCancel(r.Context()), level, "transfer broken off",
+	s.opts.Logger.LogAttrs(context.WithoutCancel(r.Context()), level, "transfer aborted",
 		slog.String("path", r.URL.EscapedPath()), obs.Err(err))
 	panic(http.ErrAbortHandler)
 }

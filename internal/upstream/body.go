@@ -22,11 +22,11 @@ func ReadBody(resp *http.Response, limit int64) ([]byte, error) {
 	case "gzip", "x-gzip":
 		zr, err := gzip.NewReader(raw)
 		if err != nil {
-			return nil, raw.or(fmt.Errorf("%w: the body is not the gzip it says: %v", registry.ErrMalformed, err))
+			return nil, raw.or(fmt.Errorf("%w: invalid gzip body: %v", registry.ErrMalformed, err))
 		}
 		r, size = zr, size*6
 	default:
-		return nil, fmt.Errorf("%w: content encoding %q was not asked for", registry.ErrMalformed, enc)
+		return nil, fmt.Errorf("%w: unrequested content encoding %q", registry.ErrMalformed, enc)
 	}
 	buf := make([]byte, 0, min(max(size, 16<<10), limit)+1)
 	for {

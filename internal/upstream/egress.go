@@ -25,7 +25,7 @@ type Egress struct {
 }
 
 // ErrForbiddenAddress is the end of a dial to an address that a public host must not have.
-var ErrForbiddenAddress = errors.New("the address lies on an internal network")
+var ErrForbiddenAddress = errors.New("the address is on an internal network")
 
 // guard is a dialer for public hosts.
 type guard struct {

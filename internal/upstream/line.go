@@ -38,7 +38,7 @@ type Busy struct {
 
 // Error implements error.
 func (e *Busy) Error() string {
-	return fmt.Sprintf("too many requests are waiting for the upstream, try again in %v", e.Wait)
+	return fmt.Sprintf("too many requests are waiting for the upstream; try again in %v", e.Wait)
 }
 
 // line is the order in which requests go to one authority: so many at once, first come first served, clients before background

@@ -96,4 +96,4 @@ func (t *Target) Write(ctx context.Context, w Write) (*http.Response, error) {
 }
 
 // ErrBody is wrapped by the error of a write whose body could not be read, so that the target never got the whole of it.
-var ErrBody = errors.New("the body could not be read to its end")
+var ErrBody = errors.New("the body could not be read completely")

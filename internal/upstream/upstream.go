@@ -158,7 +158,7 @@ type Failure struct {
 }
 
 // Error says what happened, without the address.
-func (f *Failure) Error() string { return "no answer from the upstream: " + f.Outcome }
+func (f *Failure) Error() string { return "no response from the upstream: " + f.Outcome }
 
 // Unwrap gives the transport's error, for logs.
 func (f *Failure) Unwrap() error { return f.err }
@@ -179,7 +179,7 @@ var errExchangeTimeout error = exchangeTimeout{}
 
 type exchangeTimeout struct{}
 
-func (exchangeTimeout) Error() string { return "the exchange took too long" }
+func (exchangeTimeout) Error() string { return "the upstream took too long" }
 func (exchangeTimeout) Timeout() bool { return true }
 
 type kindKey struct{}

@@ -32,7 +32,7 @@ const (
 )
 
 // ErrUnknown says that a file is none of the lock files that are read.
-var ErrUnknown = errors.New("not a lock file that is read here: package-lock.json, pnpm-lock.yaml, yarn.lock, requirements.txt, uv.lock")
+var ErrUnknown = errors.New("unknown lock file format; supported are package-lock.json, pnpm-lock.yaml, yarn.lock, requirements.txt, uv.lock")
 
 // Read reads a lock file by the base of its name. Skipped are the entries that name no package of a registry: paths, git, tarballs of other places.
 func Read(name string, data []byte) (needs []Need, skipped int, err error) {
@@ -57,7 +57,7 @@ func Read(name string, data []byte) (needs []Need, skipped int, err error) {
 		return nil, 0, fmt.Errorf("%s: %v", path.Base(name), err)
 	}
 	if len(r.needs) > maxNeeds {
-		return nil, 0, fmt.Errorf("%s names more than %d packages", path.Base(name), maxNeeds)
+		return nil, 0, fmt.Errorf("%s lists more than %d packages", path.Base(name), maxNeeds)
 	}
 	slices.SortFunc(r.needs, func(a, b Need) int {
 		return strings.Compare(a.Ecosystem+a.Package+"\x00"+a.Version+"\x00"+a.File, b.Ecosystem+b.Package+"\x00"+b.Version+"\x00"+b.File)
@@ -93,7 +93,7 @@ func (r *reader) packageLock(data []byte) error {
 		return fmt.Errorf("not JSON as npm writes it: %v", err)
 	}
 	if doc.Packages == nil {
-		return errors.New(`it has no member "packages"; npm 7 or later writes one`)
+		return errors.New(`no member "packages"; npm 7 or later writes it`)
 	}
 	for at, p := range doc.Packages {
 		i := strings.LastIndex(at, "node_modules/")
@@ -273,7 +273,7 @@ func (r *reader) uv(data []byte) error {
 		return fmt.Errorf("not TOML as uv writes it: %v", err)
 	}
 	if len(doc.Packages) == 0 {
-		return errors.New("it holds no [[package]]")
+		return errors.New("it contains no [[package]]")
 	}
 	for _, p := range doc.Packages {
 		has := func(kind string) bool { return p.Source[kind] != nil }

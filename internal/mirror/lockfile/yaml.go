@@ -39,13 +39,13 @@ func members(mapping *yaml.Node) (map[string]*yaml.Node, error) {
 	case mapping == nil, mapping.Kind == yaml.ScalarNode && mapping.ShortTag() == "!!null":
 		return nil, nil
 	case mapping.Kind != yaml.MappingNode:
-		return nil, fmt.Errorf("line %d: a mapping must stand here", mapping.Line)
+		return nil, fmt.Errorf("line %d: expected a mapping", mapping.Line)
 	}
 	all := make(map[string]*yaml.Node, len(mapping.Content)/2)
 	for i := 0; i+1 < len(mapping.Content); i += 2 {
 		key := mapping.Content[i]
 		if all[key.Value] != nil {
-			return nil, fmt.Errorf("line %d: %.80q stands twice", key.Line, key.Value)
+			return nil, fmt.Errorf("line %d: duplicate key %.80q", key.Line, key.Value)
 		}
 		all[key.Value] = mapping.Content[i+1]
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // ErrDocument is wrapped by the errors of Check; the answer to such a request is 400.
-var ErrDocument = errors.New("not a document that can be published")
+var ErrDocument = errors.New("not a publishable document")
 
 // Bounds of a document without its attachments.
 const (
@@ -34,7 +34,7 @@ func Check(body io.Reader, name string) error {
 	}
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(outline, &members); err != nil {
-		return fmt.Errorf("%w: it is not a JSON object", ErrDocument)
+		return fmt.Errorf("%w: not a JSON object", ErrDocument)
 	}
 	for _, key := range []string{"name", "_id"} {
 		if raw, ok := members[key]; ok || key == "name" {
@@ -52,10 +52,10 @@ func Check(body io.Reader, name string) error {
 func checkText(raw json.RawMessage, where string, want string) error {
 	var s string
 	if json.Unmarshal(raw, &s) != nil {
-		return fmt.Errorf("%w: %s is not a text", ErrDocument, where)
+		return fmt.Errorf("%w: %s is not a string", ErrDocument, where)
 	}
 	if s != want {
-		return fmt.Errorf("%w: %s is %.100q where %q belongs", ErrDocument, where, s, want)
+		return fmt.Errorf("%w: %s is %.100q, must be %q", ErrDocument, where, s, want)
 	}
 	return nil
 }
@@ -120,7 +120,7 @@ func refuseDuplicates(doc []byte) error {
 		return err
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return errors.New("something follows the document")
+		return errors.New("trailing data after the document")
 	}
 	return nil
 }
@@ -135,7 +135,7 @@ func walk(d *json.Decoder, depth int) error {
 		return nil
 	}
 	if depth == maxNesting {
-		return errors.New("it is nested too deeply")
+		return errors.New("nested too deeply")
 	}
 	seen := map[string]bool{}
 	for d.More() {
@@ -146,7 +146,7 @@ func walk(d *json.Decoder, depth int) error {
 			}
 			k, _ := key.(string)
 			if seen[k] {
-				return fmt.Errorf("member %.100q stands twice", k)
+				return fmt.Errorf("duplicate member %.100q", k)
 			}
 			seen[k] = true
 		}

@@ -53,7 +53,7 @@ type base64Reader struct {
 	buf  [32 << 10]byte
 }
 
-var errLength = errors.New("the file has another length than was said")
+var errLength = errors.New("the file's length differs from the announced one")
 
 func (b *base64Reader) Read(p []byte) (int, error) {
 	for len(b.text) == 0 {

@@ -32,7 +32,7 @@ func (p *page) check() error {
 			return nil
 		}
 	}
-	return &listing.Error{Reason: "no link to a file in the page, and nothing that says that it is a project's"}
+	return &listing.Error{Reason: "the page has no link to a file and is not marked as a project's"}
 }
 
 // lastSegment is the last segment of the path of a link, as it is spelled.
