@@ -61,7 +61,7 @@ bench: setup
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) -timeout 30m $(PACKAGES)
 
 # Each repetition of a comparison asks all servers one after the other, so that ratios are of measurements that follow each other.
-bench-report: setup ## the goals and the growth curves anew: raw results, pictures, table; a quarter of an hour on a quiet machine
+bench-report: setup ## measures the goals and the growth curves again: raw results, pictures, table; a quarter of an hour on a quiet machine
 	@mkdir -p $(dir $(RESULTS)) && : >$(RESULTS)
 	$(GO) test -run '^$$' -bench '^Benchmark(Listing|NotModified|Refusal|Artifact|ColdArtifact)$$' -count 5 -timeout 30m ./internal/bench >>$(RESULTS)
 	$(GO) test -run '^$$' -bench '^Benchmark(Pack|ComesOfAge|Merged)$$' -count 5 ./internal/segment ./internal/app >>$(RESULTS)

@@ -84,8 +84,8 @@ func markUsage(c *cobra.Command) {
 		if c.HasSubCommands() && len(args) > 0 {
 			return &usageError{cmd: c, err: unknownCommand(c, args[0])}
 		}
-		if check(c, args) != nil { // cobra's own text says "accepts 1 arg(s)"
-			return &usageError{cmd: c, err: fmt.Errorf("wrong number of arguments (%d): use %s", len(args), c.UseLine())}
+		if err := check(c, args); err != nil {
+			return &usageError{cmd: c, err: inWords(c, args, err)}
 		}
 		if err := errors.Join(c.ValidateRequiredFlags(), c.ValidateFlagGroups()); err != nil {
 			return &usageError{cmd: c, err: err}
@@ -95,6 +95,14 @@ func markUsage(c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		markUsage(sub)
 	}
+}
+
+// inWords replaces cobra's own texts, such as "accepts 1 arg(s), received 2".
+func inWords(c *cobra.Command, args []string, err error) error {
+	if text := err.Error(); strings.Contains(text, "arg(s)") || strings.HasPrefix(text, "unknown command ") {
+		return fmt.Errorf("wrong number of arguments (%d); use %s", len(args), c.UseLine())
+	}
+	return err
 }
 
 func unknownCommand(c *cobra.Command, name string) error {

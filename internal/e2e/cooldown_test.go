@@ -51,7 +51,7 @@ func TestCooldown(t *testing.T) {
 		fails    bool
 	}{
 		{"One short cooldown", once, "", patient(), false},
-		{"A cooldown without end", forEver, "", hurry(), true},
+		{"An endless cooldown", forEver, "", hurry(), true},
 		{"A gate that holds", once, "serve: {hold: 10s}\n", nil, false},
 	} {
 		seen := documented(t, c.section)

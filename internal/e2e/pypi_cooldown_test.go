@@ -90,8 +90,8 @@ func TestPythonCooldown(t *testing.T) {
 	}{
 		{"Python: one short cooldown of the index", func(x *index) *fakepypi.Host { return x.Index }, 1, "3", ""},
 		{"Python: one short cooldown of the files", func(x *index) *fakepypi.Host { return x.Files }, 1, "3", ""},
-		{"Python: an index that cools without end", func(x *index) *fakepypi.Host { return x.Index }, -1, "1", ""},
-		{"Python: files that cool without end", func(x *index) *fakepypi.Host { return x.Files }, -1, "1", ""},
+		{"Python: an index that never recovers", func(x *index) *fakepypi.Host { return x.Index }, -1, "1", ""},
+		{"Python: a files host that never recovers", func(x *index) *fakepypi.Host { return x.Files }, -1, "1", ""},
 		{"Python: a gate that holds", func(x *index) *fakepypi.Host { return x.Index }, 1, "3", "serve: {hold: 20s}\n"},
 	} {
 		rows := documentedEnds(t, c.section)
