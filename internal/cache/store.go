@@ -8,39 +8,41 @@ import (
 	"sync"
 )
 
-// Store maps keys to values and forgets the least recently used ones when their costs exceed the bound. With a Cooling it keeps those that
-// were not used lately in less room before it forgets them. It is safe for concurrent use; values are shared, so they must not be changed
-// in ways that readers can see half done.
+// Store maps keys to values and evicts the least recently used ones when their costs exceed the bound.
+// With a Demotion, values that were not used lately move from the hot to a cold tier first, where they
+// take less memory. It is safe for concurrent use; values are shared, so they must not be changed in
+// ways that readers can see half done.
 type Store[K comparable, V any] struct {
-	max     int64
-	drop    func(K, V)
-	cooling Cooling[V]
+	max      int64
+	drop     func(K, V)
+	demotion Demotion[V]
 
-	mu    sync.Mutex // guards all below
-	items map[K]*list.Element
-	warm  *list.List // most recently used in front
-	cold  *list.List // what takes as little room as it can; each was used longer ago than all that are warm
-	total int64
-	chill int64         // the part of total that is cold
-	done  chan struct{} // closed when the goroutine that packs ends; nil: there is none
+	mu       sync.Mutex // guards all below
+	items    map[K]*list.Element
+	hot      *list.List // most recently used in front
+	cold     *list.List // each was used longer ago than all that are hot
+	total    int64
+	coldCost int64         // the part of total that is cold
+	done     chan struct{} // closed when the goroutine that compresses ends; nil: there is none
 }
 
 type item[K comparable, V any] struct {
-	key    K
-	value  V
-	cost   int64
-	cold   bool // which list it is in
-	packed bool // by Cooling.Pack
+	key        K
+	value      V
+	cost       int64
+	cold       bool // which list it is in
+	compressed bool // by Demotion.Compress
 }
 
 // NewStore returns an empty store that holds values up to a total cost of maxCost bytes. A value that alone costs more is not
 // kept.
 func NewStore[K comparable, V any](maxCost int64) *Store[K, V] {
-	return &Store[K, V]{max: maxCost, items: map[K]*list.Element{}, warm: list.New(), cold: list.New()}
+	return &Store[K, V]{max: maxCost, items: map[K]*list.Element{}, hot: list.New(), cold: list.New()}
 }
 
-// OnDrop is called for each value that the store lets go of, by Delete, for room or because it was replaced, with the store locked. Another
-// form of a value (Cooling) is no other value. Set it before the first use.
+// OnDrop is called for each value that leaves the store, because it was deleted, evicted or replaced,
+// with the store locked. Another form of a value (Demotion) is no other value. Set it before the first
+// use.
 func (s *Store[K, V]) OnDrop(drop func(K, V)) { s.drop = drop }
 
 // Get returns the value kept under the key, in the form that it has, and marks it as used.
@@ -83,7 +85,7 @@ func (s *Store[K, V]) Swap(key K, value V, cost int64, may func(old V, ok bool) 
 	}
 	s.remove(key)
 	if cost <= s.max {
-		s.items[key] = s.warm.PushFront(&item[K, V]{key: key, value: value, cost: cost})
+		s.items[key] = s.hot.PushFront(&item[K, V]{key: key, value: value, cost: cost})
 		s.total += cost
 		s.shrink()
 	}
@@ -158,7 +160,7 @@ func (s *Store[K, V]) list(it *item[K, V]) *list.List {
 	if it.cold {
 		return s.cold
 	}
-	return s.warm
+	return s.hot
 }
 
 // charge adds to the cost of an item.
@@ -166,14 +168,14 @@ func (s *Store[K, V]) charge(it *item[K, V], delta int64) {
 	it.cost += delta
 	s.total += delta
 	if it.cold {
-		s.chill += delta
+		s.coldCost += delta
 	}
 }
 
-// use marks an item as used. One that is cold and not packed is as good as a warm one.
+// use marks an item as used. One that is cold and not compressed becomes hot.
 func (s *Store[K, V]) use(e *list.Element) {
 	it := s.at(e)
-	if it.cold && !it.packed {
+	if it.cold && !it.compressed {
 		s.move(e, false)
 		return
 	}
@@ -191,22 +193,22 @@ func (s *Store[K, V]) move(e *list.Element, cold bool) {
 	s.charge(it, cost)
 }
 
-// shrink makes room until the bound is kept, and has values packed when it is near.
+// shrink evicts until the bound is kept, and starts demoting when it is near.
 func (s *Store[K, V]) shrink() {
 	if s.total > s.max {
 		s.trim(s.max)
 	}
-	for s.chill > s.max/coldShare {
+	for s.coldCost > s.max/coldShare {
 		s.remove(s.at(s.cold.Back()).key)
 	}
 	for s.total > s.max {
 		e := s.cold.Back()
 		if e == nil {
-			e = s.warm.Back()
+			e = s.hot.Back()
 		}
 		if !s.trimmed(s.at(e)) {
 			s.remove(s.at(e).key)
 		}
 	}
-	s.chillOff()
+	s.startDemoting()
 }

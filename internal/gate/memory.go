@@ -29,7 +29,7 @@ func NewDocuments(maxBytes int64) *Documents {
 	d := &Documents{
 		store: cache.NewStore[docKey, *entry](maxBytes), versions: max(maxBytes/32, 1<<20), scans: map[string]scanner{},
 	}
-	d.store.Cool(cache.Cooling[*entry]{Trim: trim, Pack: d.pack})
+	d.store.Demote(cache.Demotion[*entry]{Trim: trim, Compress: d.pack})
 	return d
 }
 
