@@ -32,9 +32,9 @@ const (
 	portHTTPS = 443
 )
 
-// ParseAuthority reads "host", "host:port", "[ipv6]:port", a bare IP address or a URL, of which only scheme, host and port are looked
-// at (RFC 3986 section 3.2). A missing port means 443 for https, 80 for http and otherwise defaultPort; with a defaultPort of 0 it is
-// an error. Userinfo is ignored; a configuration that must refuse it has to look for itself.
+// ParseAuthority reads "host", "host:port", "[ipv6]:port", a bare IP address or a URL, of which only scheme, host and port are
+// used (RFC 3986 section 3.2). A missing port means 443 for https, 80 for http and otherwise defaultPort; with a defaultPort of 0 it is
+// an error. Userinfo is ignored; a caller that must refuse it has to check for itself.
 func ParseAuthority(s string, defaultPort uint16) (Authority, error) {
 	rest := s
 	if scheme, after, ok := strings.Cut(s, "://"); ok {

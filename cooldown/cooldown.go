@@ -1,5 +1,5 @@
 // Package cooldown decides whether a request may be sent to a throttled authority now, who probes it after the deadline, and how long
-// everybody else waits.
+// all others wait.
 //
 // A [Table] holds one small state per authority (host and port). [Table.Ask] answers with a [Permit] or a [Refusal]; a permit is
 // settled exactly once, with [Permit.Finish] when status and header fields have arrived, or with [Permit.Release] when they never did.
@@ -46,9 +46,9 @@ const (
 	Fallback = 60 * time.Second
 	// MaxDelay bounds every delay, hinted or not.
 	MaxDelay = 600 * time.Second
-	// ProbeWait is what callers are told to wait while a probe is under way.
+	// ProbeWait is how long callers must wait while a probe is in flight.
 	ProbeWait = time.Second
-	// DefaultProbeLease is how long a probe may stay silent before another request takes its place.
+	// DefaultProbeLease is how long a probe may go without a response before another request takes its place.
 	DefaultProbeLease = 2 * time.Minute
 	// DefaultMaxAuthorities bounds a table.
 	DefaultMaxAuthorities = 1024
@@ -60,8 +60,8 @@ const (
 	statusServiceUnavailable = 503
 )
 
-// Throttles reports whether a response with this status and this Retry-After asks to be left alone: a 429 always does, a 503 only with a
-// usable hint, anything else never.
+// Throttles reports whether a response with this status and this Retry-After throttles: a 429 always does, a 503 only with a usable hint, anything else
+// never.
 func Throttles(status int, header retryafter.Report) bool {
 	switch status {
 	case statusTooManyRequests:
@@ -95,9 +95,9 @@ const (
 	TransitionNone TransitionKind = iota
 	// TransitionEntered: a cooldown began, for the first time or because a probe failed.
 	TransitionEntered
-	// TransitionExtended: a throttling answer to an older request moved the deadline of a running cooldown further away.
+	// TransitionExtended: a throttling answer to an older request extended the deadline of the current cooldown.
 	TransitionExtended
-	// TransitionRecovered: a probe was answered, and ordinary traffic goes on.
+	// TransitionRecovered: a probe was answered, and ordinary traffic resumes.
 	TransitionRecovered
 )
 

@@ -15,11 +15,11 @@ type Refusal struct {
 	Wait time.Duration
 	// Probing reports that the cooldown itself is over and that another request is finding out whether the authority has recovered.
 	Probing bool
-	// TableFull reports that nothing is known of this authority: there is no room for another one while so many others cool.
+	// TableFull reports that this authority is unknown and the table full: too many others are cooling.
 	TableFull bool
 }
 
-// Error says who refused, why, and until when.
+// Error names the authority, the reason and the wait.
 func (r *Refusal) Error() string {
 	switch {
 	case r.Probing:
@@ -36,7 +36,7 @@ func (r *Refusal) RetryAfterSeconds() int64 { return max(1, retryafter.Seconds(r
 // AsRefusal finds the Refusal in an error's chain.
 func AsRefusal(err error) (*Refusal, bool) { return errors.AsType[*Refusal](err) }
 
-// IsProbeWait reports whether err is a Refusal because of a probe under way: the wait is short, and the outcome open.
+// IsProbeWait reports whether err is a Refusal because of a probe in flight: the wait is short, and the outcome unknown.
 func IsProbeWait(err error) bool {
 	r, ok := AsRefusal(err)
 	return ok && r.Probing

@@ -68,7 +68,7 @@ func (t *Table) full(now time.Time, a Authority) *Refusal {
 	return &Refusal{Authority: a, Wait: max(wait, ProbeWait), TableFull: true}
 }
 
-// Phase is where an authority stands.
+// Phase is the state of an authority.
 type Phase uint8
 
 // The phases.
@@ -77,9 +77,9 @@ const (
 	PhaseOpen Phase = iota
 	// PhaseCooling: the deadline is ahead.
 	PhaseCooling
-	// PhaseProbing: one request is finding out.
+	// PhaseProbing: one request is finding out whether the authority has recovered.
 	PhaseProbing
-	// PhaseDue: the deadline has passed, and nobody has come yet to probe.
+	// PhaseDue: the deadline has passed, and no request has probed yet.
 	PhaseDue
 )
 

@@ -1,20 +1,20 @@
 // Package journal keeps evidence in a private folder, so that a program that writes to a throttling service can be killed
-// at any moment and the next run still knows what was asked, what was answered, and how long the server told everybody
-// to stay away.
+// at any moment and the next run still knows what was sent, what was answered, and how long the server asked to
+// wait.
 //
 // A journal is a folder of small JSON files, called entries. An entry is created once and never changed, and has at most
 // 1 MiB. Every entry has the same closed wrapper:
 //
 //	{"integrity":"sha256:…","kind":"…","payload":{…},"schema_version":"1.0"}
 //
-// where integrity is the SHA-256 of the payload's canonical form (RFC 8785). That is a plain hash: it shows accidents, not
+// where integrity is the SHA-256 of the payload's canonical form (RFC 8785). That is a plain hash: it detects accidents, not
 // forgery.
 //
 // Three kinds of files exist. The caller's own entries are described by a [Layout]: their names, how many there may be,
 // and what each says ([Facts]). The package does not know what they mean. A [Restriction] (backoff-0000.json and so on, at
 // most [MaxRestrictions]) records a throttled answer; each names the digest of the one before it. And there is at most one
 // pending marker (pending-request.json), the only file that is ever removed: it is created before a request is sent and
-// taken away when the request's outcome is on the disk.
+// removed when the request's outcome is on the disk.
 //
 // # Use
 //
@@ -27,7 +27,7 @@
 //
 // An entry or restriction that carries the marker's nonce finishes the exchange: when a crash leaves the marker behind it,
 // [Open] recognises that and removes the marker. A marker that nothing finishes makes the journal unresolved, and only an
-// operator's explicit record ([Journal.Resolve]) settles it: no clock, no later read and no new approval does.
+// operator's explicit record ([Journal.Resolve]) resolves it: no clock, no later read and no new approval does.
 //
 // # Time
 //

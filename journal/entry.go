@@ -25,7 +25,7 @@ type Entry struct {
 }
 
 // Decode reads the payload into v, a pointer to a struct that this program writes such payloads from: every member of v
-// must be there, as encoding/json writes it, and nothing else. What is wrong is an [*Error] that names the member.
+// must be present, as encoding/json writes it, and nothing else. What is wrong is an [*Error] that names the member.
 func (e Entry) Decode(v any) error {
 	err := strictjson.Exact(e.Payload, v)
 	if wrong, ok := errors.AsType[*strictjson.Error](err); ok {
@@ -101,7 +101,7 @@ func (l *Layout) wrap(e Entry) ([]byte, error) {
 		[]byte(`,"schema_version":"`+version+`"}`)), nil
 }
 
-// Record is what a journal holds: a verified view in memory. The Record of a [Journal] grows with it; that of [Read] stays as it is.
+// Record is the content of a journal: a verified view in memory. The Record of a [Journal] grows with it; that of [Read] stays as it is.
 type Record struct {
 	layout       *Layout
 	planDigest   string
@@ -195,7 +195,7 @@ func (r *Record) finished(nonce string) bool {
 	return false
 }
 
-// Warnings tells of harmless leftovers that were found, each a sentence.
+// Warnings describes harmless leftovers that were found, each a sentence.
 func (r *Record) Warnings() []string { return slices.Clone(r.warnings) }
 
 // Digest is one digest over the names and digests of everything in the journal but a marker.

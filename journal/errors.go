@@ -24,12 +24,12 @@ const (
 	CodeMissing    Code = "provenance-missing"  // a required entry is absent, or there are too many files
 	CodeWaiting    Code = "backoff-waiting"     // a restriction has not ended
 	CodeUnresolved Code = "backoff-unresolved"  // the end of a restriction, or of a request, is not known
-	CodeLimit      Code = "backoff-limit"       // the journal holds all the restrictions that it may hold
+	CodeLimit      Code = "backoff-limit"       // the journal has as many restrictions as it may have
 	CodeExists     Code = "journal-exists"      // a new journal needs an empty folder
 
 	CodeFolder  Code = "private-directory-invalid" // the folder or an ancestor is not private enough
-	CodeReceipt Code = "receipt-failed"            // a file could not be written or removed so that it lasts
-	CodeLocked  Code = "journal-locked"            // another process uses the folder
+	CodeReceipt Code = "receipt-failed"            // a file could not be durably written or removed
+	CodeLocked  Code = "journal-locked"            // another process is using the folder
 )
 
 // Error is every error of this package but those of a layout that cannot be used.
@@ -54,7 +54,7 @@ type Error struct {
 // FullCode is the code behind the layout's prefix: "file-upload-evidence-invalid".
 func (e *Error) FullCode() string { return e.Prefix + string(e.Code) }
 
-// Error says what, where and why.
+// Error names the code, the place and the reason.
 func (e *Error) Error() string {
 	if d, ok := e.Err.(*durable.Error); ok && string(e.Code) == string(d.Code) { //nolint:errorlint // no chain to search
 		return d.Error() // begins with the code and says where

@@ -83,7 +83,7 @@ func (j *Journal) start(founding any) error {
 	return err
 }
 
-// Open takes an existing journal's lock, finishes what a killed run left half done, and loads and verifies everything. A marker whose
+// Open takes an existing journal's lock, completes what a killed process left unfinished, and loads and verifies everything. A marker whose
 // exchange a record finishes is removed; nothing else is.
 func Open(dir string, l *Layout, opt Options) (*Journal, error) {
 	if err := l.validate(); err != nil {
@@ -126,7 +126,7 @@ func (j *Journal) tidy() error {
 	return nil
 }
 
-// Close gives the lock back.
+// Close releases the lock.
 func (j *Journal) Close() error { return j.dir.Close() }
 
 // Dir is the path of the folder.
@@ -146,8 +146,8 @@ func (j *Journal) latch(err error) error {
 }
 
 // Append writes one of the caller's entries. It is checked as it will be when it is loaded; an entry that would make the journal invalid
-// is refused and nothing is written. A failure to write is latched, and the entry may or may not be there. Append itself goes on
-// working after a latched failure, so that what was learnt already can still be kept.
+// is refused and nothing is written. A failure to write is latched, and the entry may or may not be there. Append still works after
+// a latched failure, so that what is already known can be recorded.
 func (j *Journal) Append(name string, payload any) (Entry, error) {
 	if t, _, ok := j.layout.split(name); !ok || t == nil {
 		return Entry{}, j.layout.fault(CodeInvalid, name, "", "is not an entry that callers may write")
@@ -189,12 +189,12 @@ func (j *Journal) write(name string, payload any) (Entry, error) {
 // Request names a request that is about to be sent.
 type Request struct {
 	Method string // GET, HEAD, POST or PUT
-	URL    string // the URL exactly as it will be sent; only its digest is kept
+	URL    string // the URL exactly as it will be sent; only its digest is recorded
 	// Attempt is the file name of the open entry that this POST carries out, or "".
 	Attempt string
 }
 
-// Exchange is one request between its marker and its recorded end.
+// Exchange is one request between its marker and its recorded outcome.
 type Exchange struct {
 	j       *Journal
 	request Request
@@ -260,7 +260,7 @@ func (x *Exchange) Nonce() string { return x.marker.Nonce }
 
 // Restrict records the restriction that a throttled answer carried, and then removes the marker. When the restriction
 // could not be written the marker stays, so that the next run knows. The digest of the recorded one is what a result
-// names as its restriction; it is given together with the error when only the marker could not be removed.
+// names as its restriction; it is returned together with the error when only the marker could not be removed.
 func (x *Exchange) Restrict(r Restriction) (Restriction, error) {
 	e, err := x.j.write(x.j.record.nextRestriction(), x.stored(r))
 	if err != nil {
@@ -284,7 +284,7 @@ func (x *Exchange) stored(r Restriction) stored {
 	return b
 }
 
-// Done removes the marker: the exchange is over, and what had to be recorded about it is recorded. The marker is removed only while it
+// Done removes the marker: the exchange is over, and its outcome is recorded. The marker is removed only while it
 // holds what Begin wrote. A failure is latched.
 func (x *Exchange) Done() error { return x.j.unmark() }
 

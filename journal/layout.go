@@ -8,7 +8,7 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/durable"
 )
 
-// MaxRestrictions is how many restrictions a journal may hold.
+// MaxRestrictions is how many restrictions a journal may have.
 const MaxRestrictions = 200
 
 // The names that this package owns.
@@ -31,10 +31,10 @@ type Layout struct {
 	// PlanDigest checks the founding entry and gives the digest that every marker and restriction repeats: "sha256:"
 	// and 64 hex digits that say what this journal carries out. Nil means the digest of the founding entry itself.
 	PlanDigest func(founding Entry) (string, error)
-	// Restriction checks what the caller keeps in a restriction: its origin and metadata, against its times. It is
+	// Restriction checks the caller's part of a restriction: its origin and metadata, against its times. It is
 	// asked for an operator's statement as well. Nil accepts everything.
 	Restriction func(r Restriction) error
-	// Check tells what is wrong with the entries taken together, or nil. It runs after every check of this package has
+	// Check reports what is wrong with the entries taken together, or nil. It runs after every check of this package has
 	// passed, when a journal is loaded and before an entry is written.
 	Check func(r *Record) error
 }

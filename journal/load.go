@@ -176,8 +176,8 @@ func Read(dir string, l *Layout) (*Record, error) {
 	return r, nil
 }
 
-// Inspect is [Read] for a report: it gives all faults, and whatever of the journal could be read. The error is only about the folder
-// itself: not private, not there, or locked.
+// Inspect is [Read] for a report: it returns all faults, and whatever of the journal could be read. The error is only about the folder
+// itself: not private, absent, or locked.
 func Inspect(dir string, l *Layout) (*Record, []*Error, error) {
 	if err := l.validate(); err != nil {
 		return nil, nil, err

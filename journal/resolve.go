@@ -8,7 +8,7 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/strictjson"
 )
 
-// ReviewDelay is how long, in seconds, a journal that an operator frees must stay quiet after the review.
+// ReviewDelay is how long, in seconds, a journal stays blocked after an operator's review.
 const ReviewDelay = 600
 
 // The outcomes that an operator can state for an interrupted request.
@@ -28,7 +28,7 @@ type Review struct {
 	Metadata json.RawMessage `json:"-"`
 }
 
-// Doubt is one thing that keeps a journal unresolved and that an operator can settle: a request whose end is not
+// Doubt is one thing that keeps a journal unresolved and that an operator can resolve: a request whose outcome is not
 // recorded, an attempt without a result, or a restriction without an end. Reason is one of the Reason constants.
 type Doubt struct {
 	Reason        string  `json:"reason"`
@@ -39,7 +39,7 @@ type Doubt struct {
 	AttemptDigest *string `json:"attempt_digest"`
 }
 
-// Doubts lists what an operator would have to settle, the marker first.
+// Doubts lists what an operator would have to resolve, the marker first.
 func (r *Record) Doubts() []Doubt {
 	var all []Doubt
 	open := slices.DeleteFunc(r.Unfinished(), func(name string) bool { _, ended := r.RestrictionOf(name); return ended })
@@ -79,9 +79,9 @@ func (r *Record) reference(name string) (*string, *string) {
 }
 
 // Resolve appends an operator's statement about one doubt as a restriction with a review, and removes the marker that
-// it finishes. The journal stays quiet until notBefore, which must be at least [ReviewDelay] after reviewed, the time
-// at which the operator looked; reviewed must not be after now, nor before the receipt of any restriction. It frees the
-// journal, never the attempt: an interrupted attempt has no result for ever.
+// it finishes. The journal stays blocked until notBefore, which must be at least [ReviewDelay] after reviewed, the time
+// of the operator's review; reviewed must not be after now, nor before the receipt of any restriction. It frees the
+// journal, never the attempt: an interrupted attempt never gets a result.
 func (j *Journal) Resolve(now, reviewed, notBefore time.Time, d Doubt, statement Review) (Restriction, error) {
 	if j.latched != nil {
 		return Restriction{}, j.latched

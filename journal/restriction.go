@@ -13,8 +13,8 @@ import (
 type RetryAfterTiming struct {
 	// ReceivedAtUTC is when the answer was received, rounded down; nil when the clock was not usable.
 	ReceivedAtUTC *int64 `json:"received_at_utc"`
-	// NotBeforeUTC is the first second at which a request may be sent again, rounded up; nil when there is none to be
-	// had, which leaves the journal unresolved.
+	// NotBeforeUTC is the first second at which a request may be sent again, rounded up; nil when it is unknown, which leaves
+	// the journal unresolved.
 	NotBeforeUTC *int64 `json:"not_before_utc"`
 	// ServerDelaySeconds is the number of seconds that the server named, if it named one.
 	ServerDelaySeconds *int64 `json:"server_delay_seconds"`
@@ -26,7 +26,7 @@ type Restriction struct {
 	// RequestID is the server's identifier; it is sanitised when it is recorded. "" means that there was none.
 	RequestID string
 	Timing    RetryAfterTiming
-	// Origin and Metadata, a JSON object, are kept beside the times as they are; see [Layout].Restriction. Metadata
+	// Origin and Metadata, a JSON object, are recorded unchanged beside the times; see [Layout].Restriction. Metadata
 	// may be nil. The origin "operator-review" is taken.
 	Origin   string
 	Metadata json.RawMessage

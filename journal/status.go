@@ -18,11 +18,11 @@ const (
 
 // The reasons of Unresolved, besides those of a layout's [Facts].
 const (
-	ReasonPending    = "pending-request"           // a request was sent, or was about to be, and nothing tells how it ended
-	ReasonNoResult   = "attempt-without-result"    // an attempt was recorded, and nothing tells how it ended
+	ReasonPending    = "pending-request"           // a request was sent, or was about to be, and its outcome is not recorded
+	ReasonNoResult   = "attempt-without-result"    // an attempt was recorded, and its outcome is not
 	ReasonNoEnd      = "restriction-without-end"   // a server named a delay that cannot be represented, or none is known
 	ReasonClock      = "clock-invalid"             // now is outside the years 1 to 9999
-	ReasonRegression = "clock-before-last-receipt" // the clock stands before the receipt of an answer: it was set back
+	ReasonRegression = "clock-before-last-receipt" // the clock is before the receipt of an answer: it was set back
 )
 
 // Status is the restriction status of a journal at one moment. Its JSON form has no member that
@@ -37,7 +37,7 @@ type Status struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// May tells whether a request may be sent.
+// May reports whether a request may be sent.
 func (s Status) May() bool { return s.State == Clear || s.State == Elapsed }
 
 // Status works out the restriction status at now. executing names an open entry whose request is being made right now

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Clock is the time that a sequence lives in. Every nil function stands for the real one; replace all of them or none.
+// Clock is the time source of a sequence. Every nil function stands for the real one; replace all of them or none.
 type Clock struct {
 	// Now is the wall clock. Retry-After dates are compared with it.
 	Now func() time.Time

@@ -1,6 +1,6 @@
 // Package recovery reads from a throttling HTTP service with one delay and one deadline.
 //
-// A [Sequence] spans everything that belongs together: the reads that find out the outcome of one resource, or all pages of one listing.
+// A [Sequence] spans everything that belongs together: the reads that determine the state of one resource, or all pages of one listing.
 // However many requests it makes, it waits at most once, after an answer 429, for at most [MaxDelay]; and it ends at most [MaxBudget] after
 // it was made, sends, bodies and the wait included. A server's wait is never shortened: what does not fit is a [*Stop].
 //

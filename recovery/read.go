@@ -23,7 +23,7 @@ type ReadOptions struct {
 	CodeOf func(error) string
 }
 
-// Attempt tells the request function which attempt it makes and how long it may take. The context that comes with it ends then.
+// Attempt says which attempt the request function makes and how long it may take. The context that comes with it ends then.
 type Attempt struct {
 	Number  int // 1 or 2
 	Timeout time.Duration

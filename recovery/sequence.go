@@ -12,7 +12,7 @@ import (
 	"github.com/ecluse-gate/ecluse/retryafter"
 )
 
-// The fixed numbers of the requirements.
+// The fixed limits.
 const (
 	// MaxDelay is the longest wait; exactly as much is allowed.
 	MaxDelay = 30 * time.Second
@@ -32,7 +32,7 @@ type Options struct {
 	MaxRequests int
 	// Clock replaces the real clocks.
 	Clock Clock
-	// Waiting is told of a wait just before it begins; it must return quickly.
+	// Waiting is called just before a wait begins; it must return quickly.
 	Waiting func(d time.Duration)
 }
 
@@ -68,7 +68,7 @@ func New(opt Options) *Sequence {
 // Remaining is what is left of the budget, never negative.
 func (s *Sequence) Remaining() time.Duration { return max(0, s.deadline-s.clock.Elapsed()) }
 
-// Limit moves the deadline forward to at most d from now. It never moves it back.
+// Limit brings the deadline to at most d from now. It never extends it.
 func (s *Sequence) Limit(d time.Duration) {
 	if now := s.clock.Elapsed(); d < s.deadline-now {
 		s.deadline = now + d
@@ -82,17 +82,17 @@ func (s *Sequence) limitTo(ctx context.Context) {
 	}
 }
 
-// Used tells whether the one delay is used up.
+// Used reports whether the one delay is used up.
 func (s *Sequence) Used() bool { return s.used }
 
 // Stopped gives the Stop that ended the sequence, or nil.
 func (s *Sequence) Stopped() *Stop { return s.stop }
 
-// Outcome is what one request came to, whether the transport calls it an error or not.
+// Outcome is the result of one request, whether the transport calls it an error or not.
 type Outcome struct {
 	// Status is the HTTP status, or 0 when there was no answer.
 	Status int
-	// RequestID is the server's identifier as received; it is sanitised before it is kept.
+	// RequestID is the server's identifier as received; it is sanitised before it is stored.
 	RequestID string
 	// RetryAfter is the parsed field of a 429, taken before the body was closed.
 	RetryAfter retryafter.Report
@@ -102,7 +102,7 @@ type Outcome struct {
 	PersistErr error
 }
 
-// Wait decides whether an outcome may be waited for and waits. Nil means: the wait is over, go on with one more request. A
+// Wait decides whether an outcome may be waited for and waits. Nil means: the wait is over, make one more request. A
 // [*Stop] means: no more requests. Any status but 429 gives [ErrNotThrottled]: there is nothing to wait for and the delay is not used up.
 //
 // After a write that was answered 429 call it before the first read. [Read] calls it by itself.
@@ -182,14 +182,14 @@ func (s *Sequence) end(stop *Stop) error {
 	return stop
 }
 
-// Note keeps a request identifier, sanitised. Identifiers beyond MaxIDs and absent ones are not kept.
+// Note records a request identifier, sanitised. Identifiers beyond MaxIDs and absent ones are ignored.
 func (s *Sequence) Note(id string) {
 	if id = requestid.Sanitize(id); id != "" && len(s.ids) < MaxIDs {
 		s.ids = append(s.ids, id)
 	}
 }
 
-// NoteFailure is [Sequence.Note] for an error that may have been noted already: the last identifier is not kept twice.
+// NoteFailure is [Sequence.Note] for an error that may have been noted already: the last identifier is not recorded twice.
 func (s *Sequence) NoteFailure(id string) {
 	if id = requestid.Sanitize(id); len(s.ids) == 0 || s.ids[len(s.ids)-1] != id {
 		s.Note(id)
@@ -205,7 +205,7 @@ func (s *Sequence) warn(text string) {
 	}
 }
 
-// Warnings gives what a person should know, each a sentence: fallbacks, cleanup failures, a second failure, and one that lists the request
+// Warnings returns what a person should know, each a sentence: fallbacks, cleanup failures, a second failure, and one that lists the request
 // identifiers.
 func (s *Sequence) Warnings() []string {
 	all := slices.Clone(s.warnings)

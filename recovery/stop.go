@@ -23,14 +23,14 @@ const (
 	CodeDelay Code = "read-recovery-delay-exceeded"
 	// CodeBudget: the deadline has come, or would come before the wait is over.
 	CodeBudget Code = "read-recovery-budget-exhausted"
-	// CodeWait: the sleeper came back early.
+	// CodeWait: the sleep ended early.
 	CodeWait Code = "read-recovery-wait-incomplete"
 )
 
 // Stop ends a sequence: every later read of it fails with the same Stop, without sending.
 type Stop struct {
 	Code Code
-	// Delay is the wait that the server asked for, exact; zero when none was looked at. Unrepresentable says that there is no number.
+	// Delay is the wait that the server asked for, exact; zero when none was read. Unrepresentable says that there is no number.
 	Delay           time.Duration
 	Unrepresentable bool
 	// Remaining is what was left of the budget when the sequence stopped; never negative.
@@ -66,7 +66,7 @@ func (s *Stop) Is(target error) bool {
 }
 
 // Failure is the error of a read that was answered 429 and could not be recovered. The first failure is what happened; the rest says why
-// nothing came of the second attempt. errors.As finds what is in First before it looks at the cause.
+// the second attempt failed or was not made. errors.As finds what is in First before it looks at the cause.
 type Failure struct {
 	// First is the error of the 429.
 	First error
@@ -80,7 +80,7 @@ func (f *Failure) Error() string { return f.First.Error() + " (then " + f.Cause.
 // Unwrap gives the first failure, then the cause.
 func (f *Failure) Unwrap() []error { return []error{f.First, f.Cause} }
 
-// StatusError is an answer that is no success. It holds nothing of the body.
+// StatusError is an unsuccessful answer. It holds nothing of the body.
 type StatusError struct {
 	Status int
 	// RequestID is the server's identifier, sanitised; "" when there was none.

@@ -46,7 +46,7 @@ type Timing struct {
 	ReceivedUnix int64
 	// ReceivedKnown is false when the receipt clock was zero or outside the years 1 to 9999. Nothing else is known then.
 	ReceivedKnown bool
-	// NotBeforeUnix is the first second at which a request may be sent, nil when there is none to be had: such a restriction stays
+	// NotBeforeUnix is the first second at which a request may be sent, nil when it is unknown: such a restriction stays
 	// unresolved. A date is recorded as it is, also when it lies before the receipt.
 	NotBeforeUnix *int64
 	// ServerDelaySeconds is the delay that the server named in seconds, exact; nil for dates, fallbacks and wherever NotBeforeUnix is nil.

@@ -24,7 +24,7 @@ func Seconds(d time.Duration) int64 {
 func FormatSeconds(d time.Duration) string { return strconv.FormatInt(Seconds(d), 10) }
 
 // FormatDate prints an instant as an IMF-fixdate, rounded up to the second so that printing never shortens a wait. Instants outside the
-// years 1000 to 9999, which the form cannot write, are printed as the nearest that it can.
+// years 1000 to 9999, which the form cannot express, are printed as the nearest one it can.
 func FormatDate(t time.Time) string {
 	t = t.UTC()
 	if t.Nanosecond() != 0 {

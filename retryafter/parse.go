@@ -8,7 +8,7 @@ import (
 )
 
 // Parse reads the values of all Retry-After field lines of one response, as in http.Header.Values("Retry-After"), received at the
-// given time. No values, nil or empty, is a missing field. Parse never fails, never panics and does not keep its arguments' text.
+// given time. No values, nil or empty, is a missing field. Parse never fails, never panics and does not retain its arguments' text.
 //
 // The grammar is RFC 9110's and strict: signs, fractions, units, other digits than ASCII, other zones than GMT, wrong case and stray
 // spaces are invalid. Only spaces and tabs around the value are dropped (section 5.5).

@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// Kind says which of the four things a response can tell about a delay it did tell.
+// Kind says what a response said about a delay.
 type Kind uint8
 
 // The kinds. The zero Report is a missing field.
@@ -79,7 +79,7 @@ const (
 	// NoteDuplicate: two or more field lines, or a comma list in one line. The field is a singleton (RFC 9110 section 5.3).
 	NoteDuplicate Notes = 1 << iota
 	// NoteUnrepresentable: more seconds than an int64 holds, or a two-digit year in which the 29th of February does not exist.
-	// There is no delay to be had; a policy must treat the wait as endless, never as short.
+	// There is no delay; a policy must treat the wait as endless, never as short.
 	NoteUnrepresentable
 	// NoteOversized: the field is longer than MaxLength characters, counted before trimming.
 	NoteOversized
@@ -151,8 +151,8 @@ func (r Report) Delay() (time.Duration, bool) {
 	return 0, false
 }
 
-// NotBefore is the instant until which the server asked not to be called, in UTC: the date itself (which may lie before the receipt
-// time), or the receipt time plus the seconds. It is false where there is none and where it lies after the year 9999.
+// NotBefore is the instant until which the server asked not to be contacted, in UTC: the date itself (which may be before the receipt
+// time), or the receipt time plus the seconds. It is false where there is none and where it is after the year 9999.
 func (r Report) NotBefore() (time.Time, bool) {
 	switch {
 	case r.Kind == KindDate:

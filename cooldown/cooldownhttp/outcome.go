@@ -15,7 +15,7 @@ const (
 	OutcomeServerError = "server_error" // 5xx, and 3xx other than 304: a redirect is no answer
 	OutcomeConnection  = "connection"   // no response: refused, reset, TLS, DNS
 	OutcomeTimeout     = "timeout"      // no response in time
-	OutcomeCancelled   = "cancelled"    // the caller went away
+	OutcomeCancelled   = "cancelled"    // the caller cancelled
 )
 
 // Outcome puts the attempt into one of the eight classes.
@@ -37,8 +37,8 @@ func (a Attempt) Outcome() string {
 	return OutcomeSuccess
 }
 
-// OutcomeOf is the outcome of an exchange that ended with err under ctx, for whoever reads the body of a response: the caller
-// gave up, the clock, or the network. A context counts as the clock when its cause says Timeout, as that of a deadline does.
+// OutcomeOf is the outcome of an exchange that ended with err under ctx, for readers of a response's body: cancelled, timeout or connection.
+// A context counts as a timeout when its cause says Timeout, as that of a deadline does.
 func OutcomeOf(ctx context.Context, err error) string {
 	if ctx.Err() != nil {
 		return goneOf(ctx)

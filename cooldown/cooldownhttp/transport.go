@@ -1,5 +1,5 @@
-// Package cooldownhttp puts a cooldown in front of an http.RoundTripper: while an authority asks to be left alone, nothing is sent to it,
-// and after that one request finds out for all whether it is well again.
+// Package cooldownhttp puts a cooldown in front of an http.RoundTripper: while an authority throttles, nothing is sent to it, and after that one
+// request probes whether it has recovered.
 //
 //	table := cooldown.New(cooldown.Options{})
 //	client := &http.Client{Transport: &cooldownhttp.Transport{Table: table}}
@@ -8,22 +8,22 @@
 //		// nothing was sent; ask again in refusal.Wait
 //	}
 //
-// The transport never waits, never follows a redirect, never repeats a write, and hands every response on as it came,
-// body unread. The client's own redirects pass through it again, each judged by the authority that it dials.
+// The transport never waits, never follows a redirect, never repeats a write, and returns every response as it came, body
+// unread. The client's own redirects pass through it again, each judged by the authority that it dials.
 //
 // # What Base must allow
 //
 // A request is judged when it is written, not only when it is asked for. That works with every Base that is an
 // *http.Transport or passes requests on to one with their context, as instrumenting wrappers do: the package listens to
 // [httptrace] and stops a request that may no longer be sent, over HTTP/1 and HTTP/2; [DialContext] closes the last gap
-// of HTTP/1. A Base that sends a second request by itself after it has been answered is found out, and gets
-// [ErrHiddenAnswer] instead of a connection. Of a Base that is not built on net/http nothing of this can be seen: it must
-// write each request at once, and once.
+// of HTTP/1. A Base that sends a second request by itself after it has been answered is detected, and gets
+// [ErrHiddenAnswer] instead of a connection. Of a Base that is not built on net/http none of this can be observed: it
+// must write each request at once, and once.
 //
 // # Stability
 //
 // The names here stay as they are within a major version. New fields may be added to a [Transport]; their zero value
-// leaves things as they were.
+// changes nothing.
 package cooldownhttp
 
 import (
@@ -47,12 +47,12 @@ type Transport struct {
 	Base http.RoundTripper
 	// Table holds the state. It is required, and shared by everything that talks to the same authorities.
 	Table *cooldown.Table
-	// OnTransition is called for each change that a response made, before the response is handed on, with the request's context.
-	// It is the place for log lines. Nil tells nobody. Changes learned from other processes go to cooldown.Options.OnShared.
+	// OnTransition is called for each change that a response made, before the response is returned, with the request's context. It
+	// is the place for log lines. It may be nil. Changes learned from other processes go to cooldown.Options.OnShared.
 	OnTransition func(context.Context, cooldown.Transition)
-	// OnAttempt is called once for each request that was really sent, counted from dialling, when its status or its failure
+	// OnAttempt is called once for each request that was sent, counted from dialling, when its status or its failure
 	// is known, with the request's context. It is the place for counters. Refusals are not attempts, also when they come
-	// after a connection was made. Nil tells nobody.
+	// after a connection was made. It may be nil.
 	OnAttempt func(context.Context, Attempt)
 	// Now is the clock, for tests. Nil means time.Now.
 	Now func() time.Time
@@ -60,7 +60,7 @@ type Transport struct {
 	connections sync.Map // net.Conn to the *exchange that has it
 }
 
-// Attempt is one request that was really sent, counted from dialling.
+// Attempt is one request that was sent, counted from dialling.
 type Attempt struct {
 	Authority cooldown.Authority
 	Method    string
@@ -68,11 +68,11 @@ type Attempt struct {
 	Status int
 	// Err is why there was no response, nil when there was one. ErrAborted stands for a panic in Base.
 	Err error
-	// Throttled reports that the response asked to be left alone.
+	// Throttled reports that the response throttles.
 	Throttled bool
 	// Probe reports that this was the probe after a cooldown.
 	Probe bool
-	// Began is when the request was handed to Base, and Ended when its status or its failure was known.
+	// Began is when the request was passed to Base, and Ended when its status or its failure was known.
 	Began, Ended time.Time
 	// RetryAfter is what the response's field says, as of Ended; read for the statuses that may throttle.
 	RetryAfter retryafter.Report
@@ -89,8 +89,8 @@ var ErrAborted = errors.New("the transport was aborted")
 
 var errNoResponse = errors.New("cooldownhttp: Base returned neither a response nor an error")
 
-// ErrHiddenAnswer is returned when Base, or something below it, sends a request again after an answer that it keeps to
-// itself: the answer may have started a cooldown that nobody knows of. Put layers that retry outside of this transport.
+// ErrHiddenAnswer is returned when Base, or something below it, sends a request again after an answer that it does not
+// return: the answer may have started a cooldown that goes unnoticed. Put layers that retry outside of this transport.
 var ErrHiddenAnswer = errors.New("cooldownhttp: Base repeats requests by itself after an answer; put the retrying layer outside")
 
 // ErrNoTable is returned for a Transport without a Table.
@@ -101,9 +101,9 @@ var ErrNoTable = errors.New("cooldownhttp: Transport.Table is nil")
 //
 // The table is asked twice: before any connection is made or waited for, and again when the request is about to be
 // written. A permit that no longer holds by then is a refusal, and nothing is written. Base never writes a request
-// again by itself; a read that met a connection which had died while idle is repeated once, on a fresh connection. What an
-// HTTP/2 server gave back unread (GOAWAY, REFUSED_STREAM), net/http writes again. Both go through the table again, and only
-// while the authority is open is anything repeated.
+// again by itself; a read on a connection that was closed while idle is repeated once, on a new connection, and one that
+// an HTTP/2 server returned unprocessed (GOAWAY, REFUSED_STREAM) is written again by net/http. Each time the table is
+// asked again, and only while the authority is open is anything repeated.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	permit, err := t.ask(r)
 	if err != nil {
@@ -114,9 +114,9 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// Send is RoundTrip for a caller who has asked the table himself, because he has something to do between the permit and
-// the request, and who wants to know what the response meant. It settles the permit, which must be for the authority of
-// the request's URL. Its response and error are those of RoundTrip; the attempt is the one that OnAttempt is told of, and
+// Send is RoundTrip for a caller that has asked the table itself, to do something between the permit and the request, or
+// to learn what the response meant. It settles the permit, which must be for the authority of
+// the request's URL. Its response and error are those of RoundTrip; the attempt is the one that OnAttempt receives, and
 // the zero Attempt when nothing was sent.
 func (t *Transport) Send(r *http.Request, permit cooldown.Permit) (*http.Response, Attempt, error) {
 	if err := t.fits(r, permit); err != nil {

@@ -1,5 +1,5 @@
 // Package journaltest finds folders that package journal accepts, for tests and examples. A journal's folder must be
-// private: owned by you, closed to everybody else, below folders that nobody but you and root may write to. The usual
+// private: owned by you, closed to others, below folders that only you and root can write to. The usual
 // temporary folder is world-writable and therefore refused, so these lie below your own folders.
 //
 // # Stability
