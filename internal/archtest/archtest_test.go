@@ -79,14 +79,14 @@ func TestEveryRuleCanFail(t *testing.T) {
 	for _, c := range []struct{ name, file, old, new, finding string }{
 		{"an import that the row does not name", "mid/a.go", "m/base", "m/side", "mid/a.go: imports side, which the row of mid does not name"},
 		{"also in tests", "mid/a_test.go", "m/fake", "m/side", "mid/a_test.go: imports side"},
-		{"an import of a room without a row", "cmd/x/main.go", "m/mid", "m/unknown", "imports unknown, which the row of cmd/x does not name"},
-		{"a row that names a room beside", archtest.Page, "| 1 | `mid` | a | b | `base` |", "| 0 | `mid` | a | b | `base` |", "the row of mid names base, which does not lie below it"},
-		{"a row that names a room above", archtest.Page, "| 0 | `side` | a | b | |", "| 0 | `side` | a | b | `mid` |", "the row of side names mid, which does not lie below it"},
-		{"a row that names a test room", archtest.Page, "`base`, `mid` |", "`base`, `mid`, `fake` |", "the row of cmd/x names fake, a test room"},
-		{"a row that names no room", archtest.Page, "`base`, `mid` |", "`base`, `mid`, `gone` |", "names gone, which has no row"},
+		{"an import of a package without a row", "cmd/x/main.go", "m/mid", "m/unknown", "imports unknown, which the row of cmd/x does not name"},
+		{"a row that names a package beside", archtest.Page, "| 1 | `mid` | a | b | `base` |", "| 0 | `mid` | a | b | `base` |", "the row of mid names base, which does not lie below it"},
+		{"a row that names a package above", archtest.Page, "| 0 | `side` | a | b | |", "| 0 | `side` | a | b | `mid` |", "the row of side names mid, which does not lie below it"},
+		{"a row that names a test package", archtest.Page, "`base`, `mid` |", "`base`, `mid`, `fake` |", "the row of cmd/x names fake, a test package"},
+		{"a row that names no package", archtest.Page, "`base`, `mid` |", "`base`, `mid`, `gone` |", "names gone, which has no row"},
 		{"code without a row", "extra/a.go", "", "package extra\n", "extra holds code and has no row"},
 		{"a row without code", archtest.Page, table, table + "| 3 | `ghost` | a | b | |\n", "ghost has a row and no code"},
-		{"a test room in product code", "cmd/x/main.go", "m/mid", "m/fake", "product code imports the test room fake"},
+		{"a test package in product code", "cmd/x/main.go", "m/mid", "m/fake", "product code imports the test package fake"},
 		{"a level that is none", archtest.Page, "| 0 | `side`", "| x | `side`", `level "x" is neither`},
 		{"two rows", archtest.Page, table, table + "| 0 | `side` | a | b | |\n", "side has two rows"},
 		{"a long file", "base/a.go", "package base\n", "package base\n" + long, "base/a.go: 461 lines, more than 450"},
@@ -149,7 +149,7 @@ func TestLargePackage(t *testing.T) {
 func TestNoPage(t *testing.T) {
 	files := sound()
 	files[archtest.Page] = "nothing\n"
-	if findings := strings.Join(check(files), "\n"); !strings.Contains(findings, "no table of rooms") {
+	if findings := strings.Join(check(files), "\n"); !strings.Contains(findings, "no table of packages") {
 		t.Errorf("findings %q", findings)
 	}
 }

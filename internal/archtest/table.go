@@ -1,4 +1,4 @@
-// Package archtest enforces docs/architecture.md: which room may import which, how large things may
+// Package archtest enforces docs/architecture.md: which package may import which, how large things may
 // grow, and what no file of the project may name. It compares docs/requirements.md with the codes
 // that the tree names. Everything is read inside the test process, so that the test cache notices
 // each change. No code imports it.
@@ -15,7 +15,7 @@ import (
 // Page is the document that holds the tables.
 const Page = "docs/architecture.md"
 
-// Levels that are no number: the one command on top of everything, and the rooms that only tests enter.
+// Levels that are no number: the one command on top of everything, and the packages that only tests import.
 const (
 	roof = 1 << 20
 	test = -1
@@ -62,7 +62,7 @@ func readPage(tree fs.FS) (p page, findings []string) {
 		}
 	}
 	if len(p.rows) == 0 {
-		findings = append(findings, Page+": no table of rooms was found")
+		findings = append(findings, Page+": no table of packages was found")
 	}
 	return p, findings
 }
@@ -99,13 +99,13 @@ func readRow(cells []string) (row, error) {
 		if name = strings.TrimSpace(name); isCode(name) {
 			r.may = append(r.may, strings.Trim(name, "`"))
 		} else if name != "" {
-			return r, fmt.Errorf("%q in the last column is no room in backquotes", name)
+			return r, fmt.Errorf("%q in the last column is no package in backquotes", name)
 		}
 	}
 	return r, nil
 }
 
-// checkRows looks at the table alone: a row may name only rooms below it.
+// checkRows looks at the table alone: a row may name only packages below it.
 func checkRows(p page) (findings []string) {
 	for _, r := range p.rows {
 		for _, name := range r.may {
@@ -115,7 +115,7 @@ func checkRows(p page) (findings []string) {
 				findings = append(findings, fmt.Sprintf("%s: the row of %s names %s, which has no row", Page, r.room, name))
 			case r.level == test:
 			case other.level == test:
-				findings = append(findings, fmt.Sprintf("%s: the row of %s names %s, a test room", Page, r.room, name))
+				findings = append(findings, fmt.Sprintf("%s: the row of %s names %s, a test package", Page, r.room, name))
 			case other.level >= r.level:
 				findings = append(findings, fmt.Sprintf("%s: the row of %s names %s, which does not lie below it", Page, r.room, name))
 			}

@@ -26,7 +26,7 @@ type source struct {
 	name  string // path in the tree
 	test  bool   // _test.go
 	lines int
-	ours  []string // imported rooms of this module
+	ours  []string // imported packages of this module
 	long  []string // functions over the limit, as "file: name", product code only
 
 	syntax *ast.File
@@ -162,7 +162,7 @@ func checkImports(p page, r row, f source) (findings []string) {
 		case imported == r.room || slices.Contains(r.may, imported):
 		case known && other.level == test && (f.test || r.level == test):
 		case known && other.level == test:
-			findings = append(findings, fmt.Sprintf("%s: product code imports the test room %s", f.name, imported))
+			findings = append(findings, fmt.Sprintf("%s: product code imports the test package %s", f.name, imported))
 		default:
 			findings = append(findings, fmt.Sprintf("%s: imports %s, which the row of %s does not name", f.name, imported, r.room))
 		}

@@ -1,4 +1,4 @@
-// Package durable is the only room that changes files which must survive a crash: it creates them once, syncs, links and removes them,
+// Package durable is the only package that changes files which must survive a crash: it creates them once, syncs, links and removes them,
 // and locks their folder. It knows no format and gives no name a meaning.
 //
 // A [Dir] is a private folder: absolute, owned by the user, closed to everybody else, reached without a link through ancestors that nobody

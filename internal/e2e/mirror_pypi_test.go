@@ -70,21 +70,21 @@ func uploads(x *index) (n int) {
 	return n
 }
 
-// What pip took is uploaded to the index of the house with the metadata that the files themselves hold; then the public index goes away for
-// good, and a new gate installs the same from the house alone.
+// What pip took is uploaded to your own index with the metadata that the files themselves hold; then the public index goes away for
+// good, and a new gate installs the same from that one alone.
 func TestPyPIMirrorOutlivesThePublicIndex(t *testing.T) {
 	t.Parallel()
-	public, house := startIndex(t), startIndex(t)
-	house.RelativeLinks = true
+	public, own := startIndex(t), startIndex(t)
+	own.RelativeLinks = true
 	public.Publish("pear", fakepypi.Wheel("pear", "1.0"))
 	public.Publish("apple", fakepypi.Wheel("apple", "1.1", fakepypi.Requires("pear>=0.9")), fakepypi.Sdist("apple", "1.1"))
-	house.takeUploads(t, "ann", "a secret")
+	own.takeUploads(t, "ann", "a secret")
 	secrets := t.TempDir()
 	write(t, secrets, "user", "ann\n")
 	write(t, secrets, "password", "a secret\n")
 	config := func(index, files string) string {
 		return fmt.Sprintf("mounts:\n  npm: {public: 'http://127.0.0.1:9/'}\n  pypi: {public: '%s/simple/', files: ['%s'], private: '%s/simple/', "+
-			"mirror: {url: '%s/legacy/', usernameFile: '%s', passwordFile: '%s'}}\n", index, files, house.url, house.url,
+			"mirror: {url: '%s/legacy/', usernameFile: '%s', passwordFile: '%s'}}\n", index, files, own.url, own.url,
 			filepath.Join(secrets, "user"), filepath.Join(secrets, "password"))
 	}
 	g := serveGate(t, config(public.url, public.files))
@@ -102,7 +102,7 @@ func TestPyPIMirrorOutlivesThePublicIndex(t *testing.T) {
 	if got, _ := p.target(t, newSandbox(t), again.pypi(), "apple"); !slices.Equal(got, want) {
 		t.Errorf("installed from the mirror: %q", got)
 	}
-	if n := uploads(house); n != 3 {
+	if n := uploads(own); n != 3 {
 		t.Errorf("%d uploads, want one for each file", n)
 	}
 	if n := public.Index.Count() + public.Files.Count(); n != asked {
@@ -114,11 +114,11 @@ func TestPyPIMirrorOutlivesThePublicIndex(t *testing.T) {
 func TestTwine(t *testing.T) {
 	t.Parallel()
 	twine := command(t, "twine")
-	public, house := startIndex(t), startIndex(t)
-	house.RelativeLinks = true
-	house.takeUploads(t, "ann", "a secret")
+	public, own := startIndex(t), startIndex(t)
+	own.RelativeLinks = true
+	own.takeUploads(t, "ann", "a secret")
 	g := serveGate(t, fmt.Sprintf("mounts:\n  npm: {public: 'http://127.0.0.1:9/'}\n  pypi: {public: '%s/simple/', files: ['%s'], private: '%s/simple/', "+
-		"firstParty: [acme-tool], publish: {url: '%s/legacy/'}}\n", public.url, public.files, house.url, house.url))
+		"firstParty: [acme-tool], publish: {url: '%s/legacy/'}}\n", public.url, public.files, own.url, own.url))
 	upload := func(name, password string) result {
 		s := newSandbox(t)
 		wheel := fakepypi.Wheel(name, "1.0")
@@ -132,11 +132,11 @@ func TestTwine(t *testing.T) {
 	if got, _ := pips(t)[0].target(t, newSandbox(t), g.pypi(), "acme-tool"); !slices.Equal(got, []string{"acme_tool 1.0"}) {
 		t.Errorf("installed %q", got)
 	}
-	before := uploads(house)
+	before := uploads(own)
 	if r := upload("requests", "a secret"); r.code == 0 || !strings.Contains(r.output, "403") {
 		t.Errorf("a public project: %d %s", r.code, r.output)
 	}
-	if n := uploads(house); n != before {
+	if n := uploads(own); n != before {
 		t.Errorf("the target heard of a public project")
 	}
 	if r := upload("acme-tool", "a secret"); r.code == 0 || !strings.Contains(r.output, "400") {

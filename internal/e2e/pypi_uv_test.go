@@ -124,7 +124,7 @@ func uvWithoutCompanion(t *testing.T, page uvPage, bare fakepypi.File) {
 		}
 		return part.StatusCode
 	}
-	tail() // which brings the file into the house, from where ranges are served
+	tail() // which brings the file into the cache, from where ranges are served
 	until(t, "a range of a kept file", func() bool { return tail() == http.StatusPartialContent })
 	whole, content := ask(t, http.MethodGet, f.URL)
 	if whole.StatusCode != http.StatusOK || !bytes.Equal(content, bare.Content) {

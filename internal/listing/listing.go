@@ -2,7 +2,7 @@
 // kept instead of decoded values, and views of the document assembled by splicing those spans.
 //
 // The package knows JSON and nothing about any registry: which members matter, and what they mean, is said by the ecosystem's
-// room, which drives a [Scanner]. Everything that the driver does not enter is validated and skipped, so unknown fields reach
+// package, which drives a [Scanner]. Everything that the driver does not enter is validated and skipped, so unknown fields reach
 // a rendering byte for byte, and nothing is ever decoded into maps.
 package listing
 

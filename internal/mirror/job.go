@@ -1,4 +1,4 @@
-// Package mirror copies what clients needed from public registries into a registry of the house: jobs that survive a crash, and a worker
+// Package mirror copies what clients needed from public registries into a registry of your own: jobs that survive a crash, and a worker
 // that acknowledges them or leaves them for later. Everything that is not an authority's cooldown, a target's wish to wait or a shutdown
 // spends one of a job's attempts; what spends none is bounded by those delays.
 package mirror

@@ -1,5 +1,5 @@
 // Package pypi holds all that changes when the Python package index protocol changes: paths, project pages in both forms (PEP 503 HTML,
-// PEP 691 JSON) and how views of them are rendered, content negotiation, and the error dialect; its rooms naming and webpage hold what
+// PEP 691 JSON) and how views of them are rendered, content negotiation, and the error dialect; its packages naming and webpage hold what
 // things are called and how HTML is read. It opens no socket and decides nothing.
 //
 // Both forms become one document: an HTML page is read into the JSON form first. One entry of a document is one file, so that a file

@@ -14,7 +14,7 @@ import (
 	"github.com/ecluse-gate/ecluse/recovery"
 )
 
-// Codes of this room. Those of the rooms below are passed on as they are.
+// Codes of this package. Those of the packages below are passed on as they are.
 const (
 	codeDrift              = "definition-drift"
 	codeInventoryDrift     = "server-inventory-drift"
@@ -70,7 +70,7 @@ func (f *failure) Error() string { return f.code + ": " + f.message }
 
 func fail(code, message string) *failure { return &failure{code: code, message: message} }
 
-// explain turns any error of the rooms below into a failure. What happened first is what is reported (S29, S90).
+// explain turns any error of the packages below into a failure. What happened first is what is reported (S29, S90).
 func explain(err error) *failure {
 	if f, ok := errors.AsType[*failure](err); ok {
 		return f

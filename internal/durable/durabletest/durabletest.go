@@ -1,4 +1,4 @@
-// Package durabletest finds folders that internal/durable accepts, for the tests of every room above it. The usual temporary folder is
+// Package durabletest finds folders that internal/durable accepts, for the tests of every package above it. The usual temporary folder is
 // world-writable and therefore refused, so these lie below the user's own folders.
 package durabletest
 

@@ -13,7 +13,7 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/fake/memnet"
 )
 
-// What tests need of the emulator, so that rooms below it can test against it.
+// What tests need of the emulator, so that packages below it can test against it.
 type (
 	Emulator = emulator.Emulator
 	Options  = emulator.Options

@@ -1,4 +1,4 @@
-// Package registrytest is what the renderings of every ecosystem must hold to, for the tests of their rooms.
+// Package registrytest is what the renderings of every ecosystem must hold to, for the tests of their packages.
 package registrytest
 
 import (

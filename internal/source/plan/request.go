@@ -189,7 +189,7 @@ func Loopback(endpoint string) error {
 	return nil
 }
 
-// reason is the text of an error of the search room without its code, which the refusal carries by itself.
+// reason is the text of an error of package search without its code, which the refusal carries by itself.
 func reason(err error) string {
 	if e, ok := errors.AsType[*search.Error](err); ok {
 		return strings.TrimPrefix(e.Error(), e.Code+": ")
