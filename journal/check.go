@@ -155,7 +155,7 @@ func (r *Record) nonces() (all []*Error) {
 	return all
 }
 
-// shares tells whether an entry may carry the nonce of a restriction: it rests on it, or on the one whose end it states.
+// shares reports whether an entry may carry the nonce of a restriction: it rests on it, or on the one whose end it states.
 func (r *Record) shares(f Facts, e Restriction) bool {
 	own, ok := r.Restriction(f.Restriction)
 	return ok && own.Nonce == e.Nonce

@@ -158,7 +158,7 @@ func (r *Record) RestrictionOf(attempt string) (Restriction, bool) {
 	return Restriction{}, false
 }
 
-// Unfinished names the open entries that no entry closes, in order. [Record.RestrictionOf] tells which of
+// Unfinished names the open entries that no entry closes, in order. [Record.RestrictionOf] says which of
 // them a restriction nevertheless ends.
 func (r *Record) Unfinished() []string {
 	closed := map[string]bool{}

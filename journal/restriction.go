@@ -118,7 +118,7 @@ func (p marker) fault(l *Layout, planDigest string) *Error {
 	return nil
 }
 
-// fault tells what is wrong with a restriction by itself; its place in the journal is checked elsewhere.
+// fault reports what is wrong with a restriction by itself; its place in the journal is checked elsewhere.
 func (b stored) fault(l *Layout, e Entry, planDigest string) *Error {
 	bad := func(field, why string) *Error { return l.fault(CodeInvalid, e.Name, field, "%s", why) }
 	switch {

@@ -86,7 +86,7 @@ func (r *Record) unresolvedEntry() string {
 	return reason
 }
 
-// openWithoutEnd tells whether an attempt has neither a result nor a restriction that names it. A restriction ends it: the caller writes
+// openWithoutEnd reports whether an attempt has neither a result nor a restriction that names it. A restriction ends it: the caller writes
 // the missing result from there.
 func (r *Record) openWithoutEnd(executing string) bool {
 	return slices.ContainsFunc(r.Unfinished(), func(name string) bool {
@@ -95,12 +95,12 @@ func (r *Record) openWithoutEnd(executing string) bool {
 	})
 }
 
-// restrictionWithoutEnd tells whether a restriction has no end and no operator has stated one for it.
+// restrictionWithoutEnd reports whether a restriction has no end and no operator has stated one for it.
 func (r *Record) restrictionWithoutEnd() bool {
 	return slices.ContainsFunc(r.restrictions, func(e Restriction) bool { return e.Timing.NotBeforeUTC == nil && !r.reviewed(e) })
 }
 
-// reviewed tells whether a later operator-review names the same exchange.
+// reviewed reports whether a later operator-review names the same exchange.
 func (r *Record) reviewed(e Restriction) bool {
 	return slices.ContainsFunc(r.restrictions, func(o Restriction) bool {
 		return o.Number > e.Number && o.Review != nil && o.Nonce != "" && o.Nonce == e.Nonce

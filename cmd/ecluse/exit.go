@@ -45,7 +45,7 @@ func codeOf(err error) cli.Code {
 	return cli.Failed
 }
 
-// report tells the user of err on stderr and returns its exit code.
+// report prints err on stderr and returns its exit code.
 func report(sys *cli.System, err error) cli.Code {
 	code := codeOf(err)
 	if err == nil {

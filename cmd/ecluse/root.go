@@ -49,7 +49,7 @@ func newRoot(sys *cli.System) *cobra.Command {
 	return root
 }
 
-// run executes the command line of sys and returns the exit code, having told the user of any error.
+// run executes the command line of sys and returns the exit code, having reported any error to the user.
 func run(sys *cli.System) int {
 	return int(report(sys, newRoot(sys).ExecuteContext(sys.Context)))
 }

@@ -86,7 +86,7 @@ func build(ctx context.Context, sys *cli.System, cfg *config.Config) (gate *app.
 // memoryShare is how much of a container's memory the Go runtime may use before it works harder to free some.
 const memoryShare = 0.9
 
-// serve runs the gate until ctx ends, and then lets the requests at work end. SIGHUP reads the configuration anew for the rules.
+// serve runs the gate until ctx ends, and then drains the requests in flight. SIGHUP reloads the rules of the configuration.
 func serve(ctx context.Context, sys *cli.System, cfg *config.Config, worker bool, reload func(context.Context) (*config.Config, error)) error {
 	gate, stop, err := build(ctx, sys, cfg)
 	if err != nil {
@@ -133,7 +133,7 @@ type face struct {
 	server   *http.Server
 }
 
-// listen opens every listener before anything is served, and tells the user where they are.
+// listen opens every listener before anything is served, and prints their addresses.
 func listen(ctx context.Context, sys *cli.System, cfg *config.Config, gate *app.App) ([]face, error) {
 	var faces []face
 	for _, f := range []struct {

@@ -34,7 +34,7 @@ CREATE TABLE affected (package TEXT NOT NULL, advisory INTEGER NOT NULL REFERENC
 // Info describes one compiled database.
 type Info struct {
 	Ecosystem string
-	// Source is where the export came from, Validator what tells whether it has changed since (an entity tag, or size and time).
+	// Source is where the export came from, Validator what shows whether it has changed since (an entity tag, or size and time).
 	Source, Validator string
 	// Compiled is when the database was made, Modified when its newest record was changed; zero when no record says.
 	Compiled, Modified time.Time

@@ -76,7 +76,7 @@ var errUnchanged = errors.New("unchanged")
 // export is an export at hand.
 type export struct {
 	path string
-	// validator tells whether the source has changed since.
+	// validator shows whether the source has changed since.
 	validator string
 	// release removes what was only lent.
 	release func()

@@ -23,9 +23,9 @@ type Options struct {
 	Interval time.Duration
 	// Fetcher is needed for a source behind a URL only.
 	Fetcher Fetcher
-	// OnSwap is told of each new snapshot, one at a time, but not of what Open finds; it must not call Refresh. It may be nil.
+	// OnSwap is called for each new snapshot, one at a time, but not of what Open finds; it must not call Refresh. It may be nil.
 	OnSwap func(*Data)
-	// OnRefresh is told how each look at the source ended, nil for well; may be nil.
+	// OnRefresh is called after each refresh, with nil on success; may be nil.
 	OnRefresh func(ecosystem string, err error)
 }
 
@@ -36,7 +36,7 @@ type Options struct {
 type Store struct {
 	opts Options
 	data atomic.Pointer[Data]
-	swap sync.Mutex // held while data changes, and while OnSwap is told
+	swap sync.Mutex // held while data changes, and while OnSwap runs
 
 	mu     sync.Mutex // guards all below
 	folder *durable.Spools
@@ -53,7 +53,7 @@ type state struct {
 // Status is how things stand with the data of one ecosystem.
 type Status struct {
 	Info
-	// Loaded tells whether there is data at all; without, Info is empty but for the ecosystem.
+	// Loaded reports whether there is data at all; without, Info is empty but for the ecosystem.
 	Loaded bool
 	// Checked is when the source last confirmed or renewed the data, in this process or before it. Next is when it is asked again.
 	Checked, Next time.Time
@@ -110,7 +110,7 @@ func (s *Store) Close() error {
 	return folder.Close()
 }
 
-// Data is the snapshot of now.
+// Data is the current snapshot.
 func (s *Store) Data() *Data { return s.data.Load() }
 
 // Status lists how things stand, in the order of the ecosystems in the options.
@@ -217,7 +217,7 @@ func (s *Store) renew(ctx context.Context, folder *durable.Spools, ecosystem str
 	from, err := s.obtain(ctx, folder, location, known)
 	if errors.Is(err, errUnchanged) {
 		now := time.Now()
-		return now, folder.Touch(databaseName(ecosystem, old.number), now) // for whoever reads the folder next
+		return now, folder.Touch(databaseName(ecosystem, old.number), now) // for the next reader of the folder
 	}
 	if err != nil {
 		return time.Time{}, err
@@ -252,7 +252,7 @@ func (s *Store) adopt(ctx context.Context, ecosystem string) (time.Time, error) 
 	return x.confirmed, errors.Join(errAdopted, err)
 }
 
-// put makes an index the current one, and tells of it.
+// put makes an index the current one, and reports it.
 func (s *Store) put(ecosystem string, x *index) {
 	s.swap.Lock()
 	defer s.swap.Unlock()

@@ -22,7 +22,7 @@ type Files struct {
 
 	mu      sync.Mutex // guards all below
 	growing map[string]*growing
-	active  int       // fetches that have not ended, those that nobody can join any more included
+	active  int       // fetches that have not ended, including those that can no longer be joined
 	ended   sync.Cond // one of them has
 	closed  bool
 }

@@ -70,7 +70,7 @@ func (f *Flight[K, V]) run(ctx context.Context, key K, c *call[V], fetch func(co
 	c.value, c.err = fetch(ctx)
 }
 
-// leave gives up one place. When nobody waits any longer the fetch is cancelled, and the key is free at once, so that a later
+// leave gives up one place. When no one waits any longer the fetch is cancelled, and the key is free at once, so that a later
 // caller begins a fetch of its own instead of joining a dying one.
 func (f *Flight[K, V]) leave(key K, c *call[V]) {
 	f.mu.Lock()

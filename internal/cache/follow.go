@@ -81,7 +81,7 @@ func (g *growing) drop() {
 	}
 }
 
-// wait blocks until bytes past offset may be read, or the end. It returns how many there are, 0 at a good end.
+// wait blocks until bytes past offset may be read, or the end. It returns how many there are, 0 at the regular end.
 func (g *growing) wait(ctx context.Context, offset int64) (int64, error) {
 	stop := context.AfterFunc(ctx, func() {
 		g.mu.Lock()

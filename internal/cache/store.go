@@ -93,7 +93,7 @@ func (s *Store[K, V]) Swap(key K, value V, cost int64, may func(old V, ok bool) 
 }
 
 // Grow adds to the cost of a kept value, for what was derived from it after Put. It does nothing when value is not the one
-// that is kept under the key, as same tells.
+// that is kept under the key, according to same.
 func (s *Store[K, V]) Grow(key K, delta int64, same func(V) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -32,7 +32,7 @@ var meanings = [...]struct {
 	{Interrupted, "interrupted"},
 }
 
-// Meaning says in one line what the code tells, or "" for a number that is not one of ours.
+// Meaning says in one line what the code means, or "" for a number that is not one of ours.
 func (c Code) Meaning() string {
 	for _, m := range meanings {
 		if m.code == c {

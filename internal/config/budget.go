@@ -106,7 +106,7 @@ func (l *loader) checkBudgets() {
 	}
 }
 
-// refuseUnknownBudgetKey reports what is no budget. Where a host ends and a key begins cannot be told then.
+// refuseUnknownBudgetKey reports what is no budget. Where a host ends and a key begins is ambiguous then.
 func (l *loader) refuseUnknownBudgetKey(path string, v value) {
 	if _, field, _ := cutBudget(path); v.group || !slices.Contains(budgetFields, field) {
 		l.problems.add(path, v, "unknown key%s; write budget: {HOST: {rate: 10, burst: 20}}", didYouMean(field, budgetFields))

@@ -1,5 +1,5 @@
 // Package config is the configuration of the gate: its layers (defaults, file, environment, flags), its defaults, and
-// every problem in one report. It starts nothing and opens no connection; what it cannot know it is told through Options.
+// every problem in one report. It starts nothing and opens no connection; what it cannot know comes through Options.
 package config
 
 import (

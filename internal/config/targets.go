@@ -119,7 +119,7 @@ func (l *loader) readCredentials() {
 	}
 }
 
-// public reports whether an upstream is one that everybody uses.
+// public reports whether an upstream is a public one.
 func (u upstream) public() bool {
 	return slices.Contains([]string{npmPublic, pypiPublic, pypiFiles}, u.key)
 }

@@ -1,7 +1,7 @@
 // Package durable is the only package that changes files which must survive a crash: it creates them once, syncs, links and removes them,
 // and locks their folder. It knows no format and gives no name a meaning.
 //
-// A [Dir] is a private folder: absolute, owned by the user, closed to everybody else, reached without a link through ancestors that nobody
+// A [Dir] is a private folder: absolute, owned by the user, closed to others, reached without a link through ancestors that nobody
 // but root and the user may write to. The folder is held open, and every operation is relative to that handle, so what was checked
 // cannot be swapped for something else later.
 //
@@ -57,7 +57,7 @@ type Error struct {
 	Detail string
 	// Warnings tell of things left behind, for instance a temporary file that is not ours.
 	Warnings []string
-	// Landed tells that the file may exist under its final name although the call failed.
+	// Landed reports that the file may exist under its final name although the call failed.
 	Landed bool
 	// Err is the cause, if there is one.
 	Err error
@@ -136,7 +136,7 @@ func newTemp() string {
 	return tempPrefix + hex.EncodeToString(raw[:])
 }
 
-// isTemp tells whether name is one that newTemp makes. Such a name is never a valid leaf.
+// isTemp reports whether name is one that newTemp makes. Such a name is never a valid leaf.
 func isTemp(name string) bool {
 	rest, ok := strings.CutPrefix(name, tempPrefix)
 	if !ok || len(rest) != tempHex {
@@ -145,7 +145,7 @@ func isTemp(name string) bool {
 	return strings.Trim(rest, "0123456789abcdef") == ""
 }
 
-// CheckLeaf tells what is wrong with a file name, or nil: 1 to 200 ASCII letters, digits, dots, underscores and hyphens, starting with a
+// CheckLeaf reports what is wrong with a file name, or nil: 1 to 200 ASCII letters, digits, dots, underscores and hyphens, starting with a
 // letter or digit, not ending with a dot, and no device name of Windows with or without an extension (S95).
 func CheckLeaf(name string) error {
 	bad := func(why string) error {

@@ -221,7 +221,7 @@ func (d *Dir) allowedLinks(st *unix.Stat_t) uint64 {
 	return 1
 }
 
-// checkRecord tells what disqualifies a file, or nil.
+// checkRecord reports what disqualifies a file, or nil.
 func checkRecord(st *unix.Stat_t, links uint64) error {
 	switch {
 	case st.Mode&unix.S_IFMT != unix.S_IFREG:

@@ -11,7 +11,7 @@ import (
 )
 
 // Spools is a folder of large files that can be fetched again: each is written under a temporary name, committed whole, and removed to
-// make room. It is for caches; records that nobody can replace belong into a Dir. It is safe for concurrent use.
+// make room. It is for caches; irreplaceable records belong in a Dir. It is safe for concurrent use.
 type Spools struct {
 	path string
 	lock *os.File

@@ -100,7 +100,7 @@ func ParseScript(r io.Reader) ([]Rule, error) {
 	return rules, nil
 }
 
-// SetScript replaces the script and starts its counters anew. Every rule counts each request that it matches; the first
+// SetScript replaces the script and resets its counters. Every rule counts each request that it matches; the first
 // rule in order whose turn it is decides.
 func (e *Emulator) SetScript(rules []Rule) error {
 	live, err := compile(rules)

@@ -21,7 +21,7 @@ type Job struct {
 // Kind names the kind of job to River.
 func (Job) Kind() string { return "mirror" }
 
-// String is the job as people call it, "npm:name@version file".
+// String is the job in readable form, "npm:name@version file".
 func (j Job) String() string { return j.Ecosystem + ":" + j.Package + "@" + j.Version + " " + j.File }
 
 // own is the job without what its parts were cut out of: requests, and whole documents.
@@ -58,7 +58,7 @@ type Outcome struct {
 	Result Result
 	// Wait is how long a snoozed job sleeps at least.
 	Wait time.Duration
-	// Final tells that a failed job must not be tried again: it is dead.
+	// Final reports that a failed job must not be tried again: it is dead.
 	Final bool
 	// Reason says why, for every result but published and present.
 	Reason string

@@ -23,7 +23,7 @@ const (
 	// firstRetry doubles with every attempt up to lastRetry, so that an outage cannot burn the attempts in seconds (R60).
 	firstRetry = 30 * time.Second
 	lastRetry  = time.Hour
-	// jobTimeout bounds one run, and rescueAfter is when a run whose process has gone is given to another.
+	// jobTimeout bounds one run, and rescueAfter is when a run whose process has ended is given to another.
 	jobTimeout  = 30 * time.Minute
 	rescueAfter = 35 * time.Minute
 	// doneFor is how long a finished job stays, and keeps others from asking for the same.
@@ -42,7 +42,7 @@ type QueueOptions struct {
 	Path string
 	// Do runs a job; nil opens a queue that only takes and shows jobs.
 	Do func(context.Context, Job) Outcome
-	// Alone tells that no other process runs jobs of this queue, so that what a dead process had begun may begin anew at once. It is
+	// Alone reports that no other process runs jobs of this queue, so that what a dead process had begun may start again at once. It is
 	// for SQLite, under a lock of the folder.
 	Alone bool
 	// Workers is how many jobs run at once.
@@ -71,7 +71,7 @@ func OpenQueue(ctx context.Context, o QueueOptions) (*Queue, error) {
 	orDefault(&o.pollInterval, pollInterval)
 	q := &Queue{opts: o, cancel: func() {}}
 	cfg := &river.Config{
-		CancelledJobRetentionPeriod: -1, // the dead stay until somebody drops them
+		CancelledJobRetentionPeriod: -1, // dead jobs stay until they are dropped
 		DiscardedJobRetentionPeriod: -1,
 		CompletedJobRetentionPeriod: doneFor,
 		FetchCooldown:               fetchCooldown, FetchPollInterval: o.pollInterval,
@@ -139,7 +139,7 @@ func (q *Queue) Start(ctx context.Context) error {
 	return q.store.Start(ctx)
 }
 
-// Stop lets the jobs at work end for a while, and then cancels them; what did not end is run again by the next start.
+// Stop lets the running jobs end for a while, and then cancels them; what did not end is run again by the next start.
 func (q *Queue) Stop(ctx context.Context) {
 	defer q.cancel()
 	soft, cancel := context.WithTimeout(ctx, softStop)
@@ -157,7 +157,7 @@ func (q *Queue) Close() {
 	q.store.close()
 }
 
-// reclaim makes jobs available that a process was running when it was killed. Nobody else runs jobs, so all of them are meant.
+// reclaim makes jobs available that a process was running when it was killed. No other process runs jobs, so it is all of them.
 func (q *Queue) reclaim(ctx context.Context) error {
 	horizon := q.opts.now().Add(time.Minute)
 	for {
@@ -256,7 +256,7 @@ func (r retries) NextRetry(row *rivertype.JobRow) time.Time {
 	return r.now().Add(wait + time.Duration(rand.Int64N(int64(wait/10)+1)))
 }
 
-// quiet keeps River's own lines out of the log, but for trouble that is not a job's: the queue tells of jobs itself.
+// quiet keeps River's own lines out of the log, but for trouble that is not a job's: the queue logs jobs itself.
 type quiet struct{ slog.Handler }
 
 // Enabled implements slog.Handler.

@@ -122,7 +122,7 @@ func (s *Service) Status(ctx context.Context) (Status, error) {
 	return st, err
 }
 
-// Stop saves the last offers, lets the jobs at work end for a moment, and closes the queue.
+// Stop saves the last offers, lets the running jobs end for a moment, and closes the queue.
 func (s *Service) Stop(ctx context.Context) {
 	flush, cancel := context.WithTimeout(context.WithoutCancel(ctx), softStop)
 	defer cancel()

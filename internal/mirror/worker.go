@@ -21,7 +21,7 @@ type Source interface {
 type Target interface {
 	// Base is the address below which the target's files lie, without a trailing slash.
 	Base() string
-	// Holds tells whether the target has the file.
+	// Holds reports whether the target has the file.
 	Holds(ctx context.Context, j Job) (bool, error)
 	// Put publishes a file that was verified, with one request.
 	Put(ctx context.Context, j Job, c *gate.Copy, f *Spooled) error
@@ -56,7 +56,7 @@ type WorkerOptions struct {
 	Logger   *slog.Logger
 	// Rand gives a number from 0 to n-1 that spreads waiting jobs; nil means the usual source.
 	Rand func(n int64) int64
-	// At is called before ("-probe") and after ("+probe") each step; nil means nobody looks.
+	// At is called before ("-probe") and after ("+probe") each step; may be nil.
 	At func(mark string)
 }
 
@@ -170,7 +170,7 @@ func (w *Worker) judge(ctx context.Context, err error) Outcome {
 	return o
 }
 
-// permanent tells of a listing that was answered with a status that will not change by asking again (C50).
+// permanent reports a listing that was answered with a status that will not change by asking again (C50).
 func permanent(err error) bool {
 	e, ok := errors.AsType[*gate.BadUpstream](err)
 	return ok && e.Status >= 300 && e.Status < 500

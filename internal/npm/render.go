@@ -106,7 +106,7 @@ func (w *view) full(s *listing.Splicer) {
 	s.Add("}")
 }
 
-// value adds the value of one of the members that are written anew.
+// value adds the value of one of the members that are rewritten.
 func (w *view) value(s *listing.Splicer, kind topKind) {
 	s.Add("{")
 	list := s.List()
@@ -132,7 +132,7 @@ func (w *view) value(s *listing.Splicer, kind topKind) {
 			s.Add(t.version)
 			s.Add(`"`)
 		}
-	case topOther, topName, topModified, topHidden: // never written anew
+	case topOther, topName, topModified, topHidden: // never rewritten
 	}
 	s.Add("}")
 }

@@ -32,7 +32,7 @@ const maxScratch = 32_768
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
-// takeScratch gives one that nobody uses, empty.
+// takeScratch returns an unused, empty one.
 func takeScratch() *scratch {
 	s, _ := scratches.Get().(*scratch) // there is nothing else in the pool
 	return s

@@ -1,4 +1,4 @@
-// Package obs is the one spelling of what Écluse tells its operators: log attributes, metrics and traces. It never decides
+// Package obs is the one spelling of what Écluse reports to its operators: log attributes, metrics and traces. It never decides
 // when to log; a caller that has something to say takes its words from here.
 package obs
 

@@ -30,7 +30,7 @@ type license struct {
 	memo        *atomic.Pointer[map[string]licensed]
 }
 
-// licensed is what one spelling of a licence comes to.
+// licensed is the result for one spelling of a licence.
 type licensed uint8
 
 const (

@@ -36,7 +36,7 @@ type Verdict struct {
 	Reason string
 	// AdmittedAt is the time from which the version will be admitted, when time alone decides; else zero.
 	AdmittedAt time.Time
-	// Temporary tells that the denial is for want of data and passes when the data is there.
+	// Temporary reports that the denial is due to missing data and passes once the data is loaded.
 	Temporary bool
 }
 

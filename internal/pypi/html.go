@@ -8,7 +8,7 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/listing"
 )
 
-// html writes the page of PEP 503 from the facts, and tells where its runs end. Every attribute has a quoted, escaped value (C66, C67).
+// html writes the page of PEP 503 from the facts, and returns where its runs end. Every attribute has a quoted, escaped value (C66, C67).
 func (w *view) html() (out []byte, cuts []int) {
 	size := 512
 	for _, p := range w.picks {

@@ -97,7 +97,7 @@ func unless(fine bool, path string) string {
 	return path
 }
 
-// decode splits an escaped path and decodes its segments, and tells of the slash at its end. No segment may hold an encoded slash.
+// decode splits an escaped path and decodes its segments, and reports a trailing slash. No segment may hold an encoded slash.
 func decode(escaped string) (segments []string, slash bool, err error) {
 	if len(escaped) > maxPath {
 		return nil, false, fmt.Errorf("%w: longer than %d bytes", ErrPath, maxPath)

@@ -20,7 +20,7 @@ var (
 //
 // Files keep their document's order, those of later parts follow. A file belongs to the first part that holds its name, also when that
 // part's Keep withholds it: a file that was refused there is not taken from elsewhere. Every link points below v.Base. In JSON a file's
-// object is spliced, so that members that nobody here knows stay as they are; "versions" has the releases of which files are served, and
+// object is spliced, so that unknown members stay as they are; "versions" has the releases of which files are served, and
 // the version of the protocol is the lowest of the parts'. HTML is written from the facts. Everything else is the first part's.
 func Render(v registry.View) (registry.Rendering, error) {
 	w, err := newView(v)
@@ -163,7 +163,7 @@ func (w *view) json(s *listing.Splicer) {
 	s.Add("}")
 }
 
-// value adds the value of one of the members that are written anew.
+// value adds the value of one of the members that are rewritten.
 func (w *view) value(s *listing.Splicer, kind topKind) {
 	switch kind {
 	case topMeta:

@@ -55,7 +55,7 @@ func Scan(pkg registry.Package, src registry.Source) (registry.Document, error) 
 	return s.doc, nil
 }
 
-// formOf tells the form of an answer by its content type; one that says nothing of it is looked into.
+// formOf returns the form of an answer by its content type; one that says nothing of it is looked into.
 func formOf(src registry.Source) (form string, err error) {
 	media, _, _ := mime.ParseMediaType(src.ContentType)
 	switch {

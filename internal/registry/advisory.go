@@ -9,13 +9,13 @@ type Advisory struct {
 	ID string
 	// Aliases are the other identifiers of the same finding, sorted.
 	Aliases []string
-	// Malware tells that the package itself is reported as hostile.
+	// Malware reports that the package itself is reported as hostile.
 	Malware bool
-	// Scored tells whether the data gives a severity; Score is then the CVSS base score, 0 to 10. A severity that is given but
+	// Scored reports whether the data gives a severity; Score is then the CVSS base score, 0 to 10. A severity that is given but
 	// cannot be read counts as 10.
 	Scored bool
 	Score  float64
-	// Affects tells that the version is affected. Fixes tells that the record names exactly this version as a fix. One of them is
+	// Affects reports that the version is affected. Fixes reports that the record names exactly this version as a fix. One of them is
 	// true; both are, when aliased records disagree.
 	Affects, Fixes bool
 	// FixedIn is the version that ends the affected range, or empty when the data names none.

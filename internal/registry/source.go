@@ -4,7 +4,7 @@ import "net/url"
 
 // Source is one upstream answer as it came: what a listing is read from.
 type Source struct {
-	// Body is the unpacked body. Whoever scans it keeps it: it must not be changed any more.
+	// Body is the decompressed body. The scanner keeps it: it must not be changed any more.
 	Body []byte
 	// ContentType is the media type of the answer, with its parameters; empty when the upstream gave none.
 	ContentType string

@@ -8,7 +8,7 @@ const Withheld = "[withheld]"
 // MaxLen is the longest safe identifier in bytes.
 const MaxLen = 128
 
-// Safe tells whether id starts with an ASCII letter or digit and goes on with at most 127 of ASCII letters, digits, '.', '_', ':' and '-'.
+// Safe reports whether id starts with an ASCII letter or digit and goes on with at most 127 of ASCII letters, digits, '.', '_', ':' and '-'.
 func Safe(id string) bool {
 	if id == "" || len(id) > MaxLen {
 		return false

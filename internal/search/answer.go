@@ -8,7 +8,7 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/requestid"
 )
 
-// Answer is what every successful answer tells beside its body.
+// Answer is what every successful answer contains besides its body.
 type Answer struct {
 	Status int
 	// RequestID is the service's id: safe, the literal [withheld], or "" (S36, S40).

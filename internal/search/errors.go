@@ -145,7 +145,7 @@ func (e *Error) Permanent() bool {
 	return (e.Status == 409 || e.Status == 429) && permanentCode(e.ServiceCode)
 }
 
-// permanentCode tells a used-up allowance from a rate: QuotaExceeded and FileLimitReached, not RateLimitExceeded.
+// permanentCode distinguishes a used-up allowance from a rate limit: QuotaExceeded and FileLimitReached, not RateLimitExceeded.
 func permanentCode(code string) bool {
 	code = strings.ToLower(code)
 	for _, rate := range []string{"rate", "throttl", "toomany", "busy", "queue", "concurren", "second", "minute"} {

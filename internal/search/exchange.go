@@ -114,7 +114,7 @@ func (w call) unsent(code string, err error) *Error {
 	return &Error{Code: code, Method: w.method, URL: w.url, Err: err}
 }
 
-// end tells the recorder how the request ended, and latches its failure.
+// end reports to the recorder how the request ended, and latches its failure.
 func (c *Client) end(out *Outcome) {
 	if c.recorder == nil {
 		return

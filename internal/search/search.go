@@ -159,7 +159,7 @@ func (c *Client) Authenticate(ctx context.Context) error {
 
 var errPrincipalChanged = errors.New("the renewed token is for another principal")
 
-// Identity says whom the held token was issued to, as far as the token itself tells; empty before Authenticate.
+// Identity says whom the held token was issued to, as far as the token itself says; empty before Authenticate.
 func (c *Client) Identity() Identity {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -27,7 +27,7 @@ type Upload struct {
 	SHA256 string
 	// Content is read once, in small pieces, and never after the method returned. The caller closes it.
 	Content io.Reader
-	// Progress, when set, is told how many bytes of the content have been handed to the transport. It is called from another
+	// Progress, when set, is called with how many bytes of the content have been handed to the transport. It is called from another
 	// goroutine, one call at a time, and never after the method returned.
 	Progress func(sent int64)
 }

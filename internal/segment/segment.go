@@ -1,5 +1,5 @@
 // Package segment keeps a body in runs, so that a body that differs from an earlier one in a few runs costs little more than those.
-// Each run has its checksums and, once somebody asked, its compressed forms; one gzip member or a row of Zstandard frames is put together
+// Each run has its checksums and, once requested, its compressed forms; one gzip member or a row of Zstandard frames is put together
 // from them.
 //
 // The package knows nothing of what a body says. Its caller says where runs begin; a run is taken over from an earlier body only when
@@ -16,7 +16,7 @@ import (
 	"unsafe"
 )
 
-// Small is the size in bytes up to which a body is one run: to compress it anew takes about a millisecond, and the parts of a small body
+// Small is the size in bytes up to which a body is one run: to compress it again takes about a millisecond, and the parts of a small body
 // pack worse than the whole.
 const Small = 128 << 10
 
@@ -207,17 +207,17 @@ func (k *known) is(i int, plain []byte) bool {
 	return i < len(k.runs) && bytes.Equal(k.runs[i].plain, plain)
 }
 
-// Plain is the body as it was given; nobody may change it.
+// Plain is the body as it was given; it must not be changed.
 func (b *Body) Plain() []byte { return b.plain }
 
 // Sum identifies the body: the SHA-256 of the SHA-256 of each run. Different bytes have different sums; the same bytes cut elsewhere have
 // another sum.
 func (b *Body) Sum() [sha256.Size]byte { return b.sum }
 
-// Gzip is the body as one member of gzip (RFC 1952), made when it is first asked for; nobody may change it.
+// Gzip is the body as one member of gzip (RFC 1952), made when it is first asked for; it must not be changed.
 func (b *Body) Gzip() []byte { return b.gzip.get(b.member) }
 
-// Zstd is the body as Zstandard (RFC 8878): a frame for each few runs, made when it is first asked for; nobody may change it. No frame needs a
+// Zstd is the body as Zstandard (RFC 8878): a frame for each few runs, made when it is first asked for; it must not be changed. No frame needs a
 // window of more than [Window] to be read.
 func (b *Body) Zstd() []byte { return b.zstd.get(b.row) }
 

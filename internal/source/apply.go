@@ -43,7 +43,7 @@ type creation struct {
 	envelope *plan.Envelope
 	places   Places
 	receipts *durable.Dir
-	// ack is set once the service acknowledged the PUT; unknown says that a PUT was sent and nobody knows.
+	// ack is set once the service acknowledged the PUT; unknown says that a PUT was sent without a known outcome.
 	ack     *record.SourceAck
 	unknown bool
 	updated bool

@@ -39,7 +39,7 @@ type item struct {
 	state    record.State
 }
 
-// due says that the file is to be sent: nobody ever tried, and the server does not have it.
+// due says that the file is to be sent: it was never attempted, and the server does not have it.
 func (f *item) due() bool {
 	return f.eligible && f.state.Upload == record.NotAttempted && f.state.Verification == ""
 }

@@ -106,7 +106,7 @@ func (b *batch) complete() bool {
 	return b.counts().Confirmed == len(b.files) && b.listed
 }
 
-// touched says that something was accepted, or that the fate of something is unknown (S89).
+// touched says that something was accepted, or that the outcome of something is unknown (S89).
 func (b *batch) touched() bool {
 	c := b.counts()
 	return c.Accepted > 0 || c.Unverified > 0

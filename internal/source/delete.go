@@ -72,7 +72,7 @@ func (t *Tool) Delete(ctx context.Context, d Deletion) *Outcome {
 type removal struct {
 	*session
 	want Deletion
-	// acknowledged says that the service confirmed the DELETE or that a readback completed one in doubt; unknown, that nobody knows; absent, that a
+	// acknowledged says that the service confirmed the DELETE or that a readback completed one in doubt; unknown, that its outcome is unknown; absent, that a
 	// read after it found nothing; stands, that the source was seen as created and plainly not deleted.
 	acknowledged, unknown, absent, stands bool
 }
@@ -140,7 +140,7 @@ func (r *removal) remove(ctx context.Context, etag string) (string, error) {
 	return r.inDoubt(ctx, s)
 }
 
-// inDoubt looks once, at once, after a DELETE whose fate is not known.
+// inDoubt looks once, at once, after a DELETE whose outcome is unknown.
 func (r *removal) inDoubt(ctx context.Context, original *search.Error) (string, error) {
 	if r.absent = r.gone(ctx); r.absent {
 		r.acknowledged = true

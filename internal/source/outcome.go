@@ -12,7 +12,7 @@ const (
 	StatusCompleted = "completed"
 	StatusSkipped   = "skipped" // what was to be deleted is absent already
 	StatusBlocked   = "blocked" // nothing was written
-	StatusPartial   = "partial" // something was written, or its fate is unknown
+	StatusPartial   = "partial" // something was written, or its outcome is unknown
 	StatusWaiting   = "waiting" // a server restriction is pending, and nothing was written
 )
 
@@ -39,7 +39,7 @@ type Outcome struct {
 	FileBatch          *FileBatch `json:"file_batch,omitempty"`
 }
 
-// Write is one write: "create-source", "update-source", "delete-source" or "upload", with "-unverified" after it when its fate is not known.
+// Write is one write: "create-source", "update-source", "delete-source" or "upload", with "-unverified" after it when its outcome is unknown.
 type Write struct {
 	Action string `json:"action"`
 	Name   string `json:"name"`

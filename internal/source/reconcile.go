@@ -135,7 +135,7 @@ func sameTag(a, b string) bool {
 	return err == nil
 }
 
-// inDoubt looks once after a PUT whose fate is not known. On a create it always ends as the original failure: what stands there is an
+// inDoubt looks once after a PUT whose outcome is unknown. On a create it always ends as the original failure: what stands there is an
 // observation, never ours (S55). On an update a matching source completes it (S56).
 func (a *creation) inDoubt(ctx context.Context, original *search.Error) error {
 	seq := a.newSequence(0)

@@ -2,7 +2,7 @@
 // later what was done: plan, approve, apply, verify, resume.
 //
 // What each outcome of a request means and what may happen next is decided here, and nowhere else. A write is never repeated, except once
-// after a 429 that was received for an upload; a write whose fate is unknown stays unknown until the service shows the file exactly as it was
+// after a 429 that was received for an upload; a write whose outcome is unknown stays unknown until the service shows the file exactly as it was
 // approved. A restriction of the service that is in the journal is kept by every later run, whatever was approved since.
 //
 // The run that creates, the run that continues and the run that only looks use the same code and differ in the journal they start from.
@@ -85,7 +85,7 @@ func (t *Tool) allowed(endpoint string) error {
 	return plan.Loopback(endpoint)
 }
 
-// contextOf is the account behind a token, as far as the token tells.
+// contextOf is the account behind a token, as far as the token says.
 func contextOf(who search.Identity, emulator bool) plan.Context {
 	c := plan.Context{TenantID: who.TenantID, CloudName: "AzureCloud", Principal: plan.Principal{Name: who.Name, Type: who.Kind}}
 	if c.Principal.Name == "" {

@@ -164,7 +164,7 @@ func (b *batch) judge(ctx context.Context, f *item, answer *search.FileAnswer, e
 	return false
 }
 
-// readback lists the files once after an answer that leaves the fate of a file open. It can prove a file and never free one (S124).
+// readback lists the files once after an answer that leaves the outcome of a file open. It can prove a file and never free one (S124).
 func (b *batch) readback(ctx context.Context) {
 	if err := b.look(ctx, b.newSequence(maxRequests), progress.Verify); err != nil {
 		b.failed(err)

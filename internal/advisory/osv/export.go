@@ -106,7 +106,7 @@ func (b *budget) read(open func() (io.ReadCloser, error)) []byte {
 	return b.buf.Bytes()
 }
 
-// Fingerprint tells whether a local export has changed: by the number, the size and the newest time of its files.
+// Fingerprint reports whether a local export has changed: by the number, the size and the newest time of its files.
 func Fingerprint(path string) (string, error) {
 	var files, size, newest int64
 	err := filepath.WalkDir(path, func(name string, d fs.DirEntry, err error) error {

@@ -78,9 +78,9 @@ type Record struct {
 	Aliases []string
 	// Modified is the time of its last change; zero when it cannot be read.
 	Modified time.Time
-	// Malware tells that it, or an alias of it, is a report of a malicious package.
+	// Malware reports that it, or an alias of it, is a report of a malicious package.
 	Malware bool
-	// Scored tells whether it gives a severity, Score which, as a CVSS base score; 10 when it cannot be read.
+	// Scored reports whether it gives a severity, Score which, as a CVSS base score; 10 when it cannot be read.
 	Scored bool
 	Score  float64
 	// Packages are the affected packages by the name that the record gives, and which versions of each.

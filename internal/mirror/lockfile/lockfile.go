@@ -1,4 +1,4 @@
-// Package lockfile reads which files a build needs out of the lock files of package managers. It asks nobody.
+// Package lockfile reads which files a build needs out of the lock files of package managers. It makes no requests.
 package lockfile
 
 import (
@@ -113,7 +113,7 @@ func (r *reader) packageLock(data []byte) error {
 	return nil
 }
 
-// fromElsewhere tells of an address that is no registry's.
+// fromElsewhere reports an address that is not a registry's.
 func fromElsewhere(resolved string) bool {
 	return strings.HasPrefix(resolved, "git") || strings.HasPrefix(resolved, "file:") || strings.HasPrefix(resolved, "link:")
 }

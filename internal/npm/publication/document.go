@@ -18,7 +18,7 @@ type Version struct {
 	Number string
 	// Manifest is the version's object, a JSON object.
 	Manifest []byte
-	// Tag is the dist-tag that the registry moves to the version. Registries want one; it should be one that nobody installs by.
+	// Tag is the dist-tag that the registry moves to the version. Registries want one; it should be one that no one installs by.
 	Tag string
 	// Size is the length of the file in bytes.
 	Size int64

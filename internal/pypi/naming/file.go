@@ -36,7 +36,7 @@ var extensions = [...]struct{ ending, kind string }{
 	{".msi", KindInstaller},
 }
 
-// KindOf tells the kind of a file by its ending; it is empty when the ending is of no kind that an index lists.
+// KindOf returns the kind of a file by its ending; it is empty when the ending is of no kind that an index lists.
 func KindOf(file string) string {
 	_, kind := split(file)
 	return kind

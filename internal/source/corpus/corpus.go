@@ -183,7 +183,7 @@ func (r Root) Stat(known File) error {
 	return unchanged(handle, known)
 }
 
-// Open returns the content of a known file whose size and time are still the known ones. Whoever sends it compares the digest while reading.
+// Open returns the content of a known file whose size and time are still the known ones. The sender compares the digest while reading.
 func (r Root) Open(known File) (io.ReadCloser, error) {
 	handle, _, err := r.open(known.Path)
 	if err != nil {

@@ -60,7 +60,7 @@ type envelopeDocument struct {
 	Approval      map[string]any `json:"approval"`
 }
 
-// New wraps a *Plan or *Continuation as an envelope that nobody has approved yet.
+// New wraps a *Plan or *Continuation as an envelope that is not approved yet.
 func New(content any) ([]byte, error) {
 	data, err := encode(map[string]any{
 		"schema_version": "1.0", "plan": content, "approval": Approval{Fingerprint: Digest(content)},

@@ -184,7 +184,7 @@ func (b *book) uploadURL() string {
 	return b.open.UploadURL
 }
 
-// legacy tells whether the run is from before restrictions were recorded (S113).
+// legacy reports whether the run is from before restrictions were recorded (S113).
 func (b *book) legacy() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -13,7 +13,7 @@ const (
 	NotAttempted = "not_attempted"
 	Accepted     = "accepted"   // 200 or 201
 	Rejected     = "rejected"   // 4xx but 408 and 409
-	Unverified   = "unverified" // its fate is not known
+	Unverified   = "unverified" // its outcome is unknown
 	Reused       = "reused"     // it was on the server before, and proved; nothing was sent
 )
 

@@ -26,7 +26,7 @@ type State struct {
 	FileID string
 }
 
-// Throttled tells whether the last answer was a 429.
+// Throttled reports whether the last answer was a 429.
 func (s State) Throttled() bool { return s.Status != nil && *s.Status == 429 }
 
 // States works out the state of each file from a verified record: the same function for the run that writes it and for every later one. A

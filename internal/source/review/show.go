@@ -97,7 +97,7 @@ func faultOf(f *journal.Error) Fault {
 	return Fault{Code: f.FullCode(), Entry: f.Entry, Field: f.Field, Reason: reason}
 }
 
-// describe tells what can be told of the run and its files, also when the journal is not sound.
+// describe reports what can be told of the run and its files, also when the journal is not sound.
 func (p *Report) describe(r *journal.Record) {
 	opened, err := record.Open(r)
 	if err != nil {
