@@ -119,7 +119,7 @@ func askAdmin(ctx context.Context, admin, path string) ([]byte, error) {
 
 func writeStatus(w io.Writer, rows []adminapi.Authority) error {
 	if len(rows) == 0 {
-		_, err := fmt.Fprintln(w, "no public authority has been asked yet")
+		_, err := fmt.Fprintln(w, "no public upstream has been contacted yet")
 		return err
 	}
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
