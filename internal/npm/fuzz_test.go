@@ -91,7 +91,7 @@ func FuzzListing(f *testing.F) {
 // agrees checks the facts against the original as one reader sees it.
 func agrees(t *testing.T, doc registry.Document, source object) {
 	if source["name"] != "odd" {
-		t.Fatalf("the document is about %v", source["name"])
+		t.Fatalf("the document is for %v", source["name"])
 	}
 	versions, _ := source["versions"].(object)
 	times, _ := source["time"].(object)

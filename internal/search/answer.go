@@ -21,7 +21,7 @@ type Answer struct {
 type ETagEvidence struct {
 	Body    *string // nil when the body has none
 	Headers []string
-	odd     bool // the body's is not a text
+	odd     bool // the body's is not a string
 }
 
 // Value gives the one ETag on which all evidence agrees, or "" without evidence. Quotes around a body value make no difference.
