@@ -9,10 +9,12 @@ import (
 	"strings"
 )
 
-// Authority is a destination that is dialled: the key of all state. Two authorities are the same if and only if they are equal (==).
-// Make one with ParseAuthority or AuthorityOf, which bring host names and addresses into their one canonical form.
+// Authority is a destination that is dialled: the key of all state. Two authorities are the same if
+// and only if they are equal (==). Make one with ParseAuthority or AuthorityOf, which bring host
+// names and addresses into their one canonical form.
 type Authority struct {
-	// Host is a lower-case DNS name without a trailing dot (punycode as given), or an IP address in canonical form without brackets.
+	// Host is a lower-case DNS name without a trailing dot (punycode as given), or an IP address in
+	// canonical form without brackets.
 	Host string
 	// Port is 1 to 65535.
 	Port uint16
@@ -32,9 +34,10 @@ const (
 	portHTTPS = 443
 )
 
-// ParseAuthority reads "host", "host:port", "[ipv6]:port", a bare IP address or a URL, of which only scheme, host and port are
-// used (RFC 3986 section 3.2). A missing port means 443 for https, 80 for http and otherwise defaultPort; with a defaultPort of 0 it is
-// an error. Userinfo is ignored; a caller that must refuse it has to check for itself.
+// ParseAuthority reads "host", "host:port", "[ipv6]:port", a bare IP address or a URL, of which
+// only scheme, host and port are used (RFC 3986 section 3.2). A missing port means 443 for https,
+// 80 for http and otherwise defaultPort; with a defaultPort of 0 it is an error. Userinfo is
+// ignored; a caller that must refuse it has to check for itself.
 func ParseAuthority(s string, defaultPort uint16) (Authority, error) {
 	rest := s
 	if scheme, after, ok := strings.Cut(s, "://"); ok {
@@ -62,7 +65,8 @@ func ParseAuthority(s string, defaultPort uint16) (Authority, error) {
 	return a, nil
 }
 
-// AuthorityOf is the authority that a request for an http or https URL dials. It allocates nothing for a host in canonical form.
+// AuthorityOf is the authority that a request for an http or https URL dials. It allocates nothing
+// for a host in canonical form.
 func AuthorityOf(u *url.URL) (Authority, error) {
 	var port uint16
 	switch u.Scheme {
@@ -110,7 +114,8 @@ func parseHostPort(s string, port uint16) (Authority, error) {
 	return Authority{Host: host, Port: port}, err
 }
 
-// splitHostPort takes off the port and the brackets. A bare IPv6 address, full of colons, has no port.
+// splitHostPort takes off the port and the brackets. A bare IPv6 address, full of colons, has no
+// port.
 func splitHostPort(s string) (host, port string, explicit bool, err error) {
 	if s == "" {
 		return "", "", false, errors.New("no host")
@@ -133,8 +138,8 @@ func splitHostPort(s string) (host, port string, explicit bool, err error) {
 	return host, port, explicit, nil
 }
 
-// parsePort reads a decimal port from 1 to 65535 without leading zeros (RFC 3986 allows more; two spellings of one port would be two
-// keys, or one key for what is refused by others).
+// parsePort reads a decimal port from 1 to 65535 without leading zeros (RFC 3986 allows more; two
+// spellings of one port would be two keys, or one key for what is refused by others).
 func parsePort(digits string) (uint16, error) {
 	n := 0
 	for i := range len(digits) {
@@ -197,7 +202,8 @@ func canonicalHost(host string) (string, error) {
 	return host, nil
 }
 
-// looksNumeric reports whether the last label would make a resolver read the name as an IPv4 address: digits only, or hexadecimal.
+// looksNumeric reports whether the last label would make a resolver read the name as an IPv4
+// address: digits only, or hexadecimal.
 func looksNumeric(label string) bool {
 	if label[0] < '0' || label[0] > '9' {
 		return false

@@ -75,7 +75,8 @@ func TestDifferentAuthorities(t *testing.T) {
 	}
 }
 
-// R24: the authority of a request is where its URL goes, and the URL type's own quirks do not get in the way.
+// R24: the authority of a request is where its URL goes, and the URL type's own quirks do not get
+// in the way.
 func TestAuthorityOf(t *testing.T) {
 	for raw, want := range map[string]string{
 		"https://Registry.Example/x":         "registry.example:443",
@@ -114,7 +115,8 @@ func TestAuthorityOfAllocatesNothing(t *testing.T) {
 	}
 }
 
-// FuzzParseAuthority: never a panic; what is accepted prints as something that reads back as itself.
+// FuzzParseAuthority: never a panic; what is accepted prints as something that reads back as
+// itself.
 func FuzzParseAuthority(f *testing.F) {
 	for _, s := range []string{"a.example:1", "[::1]:2", "https://u@h:3/", "::ffff:1.2.3.4", "1.2.3.4", "h.", "fe80::1%eth0", "http://a://b"} {
 		f.Add(s, uint16(443))

@@ -44,7 +44,8 @@ func coolingTable() (*cooldown.Table, time.Time, cooldown.Authority) {
 	return table, now, a
 }
 
-// BenchmarkAskOpen is the open path: ask and finish, with one to many goroutines. The time per operation must not rise with them.
+// BenchmarkAskOpen is the open path: ask and finish, with one to many goroutines. The time per
+// operation must not rise with them.
 func BenchmarkAskOpen(b *testing.B) {
 	for _, goroutines := range []int{1, 4, 16, 64, 256} {
 		b.Run("goroutines="+strconv.Itoa(goroutines*runtime.GOMAXPROCS(0)), func(b *testing.B) {
@@ -76,7 +77,8 @@ func BenchmarkAskOpenAmong(b *testing.B) {
 	}
 }
 
-// BenchmarkAskCooling is the refusal path. C80: refusals are cheap, since clients may come back without any delay.
+// BenchmarkAskCooling is the refusal path. C80: refusals are cheap, since clients may come back
+// without any delay.
 func BenchmarkAskCooling(b *testing.B) {
 	table, now, a := coolingTable()
 	b.ReportAllocs()

@@ -1,9 +1,10 @@
-// Package cooldown decides whether a request may be sent to a throttled authority now, who probes it after the deadline, and how long
-// all others wait.
+// Package cooldown decides whether a request may be sent to a throttled authority now, who probes
+// it after the deadline, and how long all others wait.
 //
-// A [Table] holds one small state per authority (host and port). [Table.Ask] answers with a [Permit] or a [Refusal]; a permit is
-// settled exactly once, with [Permit.Finish] when status and header fields have arrived, or with [Permit.Release] when they never did.
-// Nothing here reads a clock, sleeps, logs or opens a connection: time is an argument, and a decision is a value.
+// A [Table] holds one small state per authority (host and port). [Table.Ask] answers with a
+// [Permit] or a [Refusal]; a permit is settled exactly once, with [Permit.Finish] when status and
+// header fields have arrived, or with [Permit.Release] when they never did. Nothing here reads a
+// clock, sleeps, logs or opens a connection: time is an argument, and a decision is a value.
 //
 //	permit, refusal := table.Ask(time.Now(), authority)
 //	if refusal != nil {
@@ -16,12 +17,15 @@
 //	}
 //	permit.Finish(time.Now(), response.StatusCode, retryafter.Parse(response.Header.Values("Retry-After"), time.Now()))
 //
-// The rules, in short. A 429 starts a cooldown, and so does a 503 with a usable hint; nothing else does. A usable hint (Retry-After,
-// well formed and greater than zero) is kept as given up to MaxDelay. Without one the delay is drawn between Fallback and a ceiling that
-// begins at Fallback and doubles with every failed probe up to MaxDelay. After the deadline exactly one caller gets a probe permit; the
-// others are refused for ProbeWait. The probe's answer opens the authority again or starts the next cooldown.
+// The rules, in short. A 429 starts a cooldown, and so does a 503 with a usable hint; nothing else
+// does. A usable hint (Retry-After, well formed and greater than zero) is kept as given up to
+// MaxDelay. Without one the delay is drawn between Fallback and a ceiling that begins at Fallback
+// and doubles with every failed probe up to MaxDelay. After the deadline exactly one caller gets a
+// probe permit; the others are refused for ProbeWait. The probe's answer opens the authority again
+// or starts the next cooldown.
 //
-// Times should carry a monotonic reading, as those of time.Now do: deadlines are then immune to steps of the wall clock.
+// Times should carry a monotonic reading, as those of time.Now do: deadlines are then immune to
+// steps of the wall clock.
 //
 // A table forgets with its process what it knows, unless it is given a Memory; a Store shares it
 // between machines.
@@ -30,8 +34,9 @@
 //
 // # Stability
 //
-// The names here stay as they are within a major version. The numbers of the rules may be tuned in a minor one, and new
-// options may be added; a wait is never made shorter than the server asked for, up to MaxDelay.
+// The names here stay as they are within a major version. The numbers of the rules may be tuned in
+// a minor one, and new options may be added; a wait is never made shorter than the server asked
+// for, up to MaxDelay.
 package cooldown
 
 import (
@@ -48,7 +53,8 @@ const (
 	MaxDelay = 600 * time.Second
 	// ProbeWait is how long callers must wait while a probe is in flight.
 	ProbeWait = time.Second
-	// DefaultProbeLease is how long a probe may go without a response before another request takes its place.
+	// DefaultProbeLease is how long a probe may go without a response before another request takes
+	// its place.
 	DefaultProbeLease = 2 * time.Minute
 	// DefaultMaxAuthorities bounds a table.
 	DefaultMaxAuthorities = 1024
@@ -60,8 +66,8 @@ const (
 	statusServiceUnavailable = 503
 )
 
-// Throttles reports whether a response with this status and this Retry-After throttles: a 429 always does, a 503 only with a usable hint, anything else
-// never.
+// Throttles reports whether a response with this status and this Retry-After throttles: a 429
+// always does, a 503 only with a usable hint, anything else never.
 func Throttles(status int, header retryafter.Report) bool {
 	switch status {
 	case statusTooManyRequests:
@@ -73,7 +79,8 @@ func Throttles(status int, header retryafter.Report) bool {
 	return false
 }
 
-// hint is the delay that a header asks for, within MaxDelay, when it is well formed and greater than zero; a fraction of a second counts.
+// hint is the delay that a header asks for, within MaxDelay, when it is well formed and greater
+// than zero; a fraction of a second counts.
 func hint(header retryafter.Report) (time.Duration, bool) {
 	delay, ok := header.Delay()
 	return min(delay, MaxDelay), ok && delay > 0
@@ -95,7 +102,8 @@ const (
 	TransitionNone TransitionKind = iota
 	// TransitionEntered: a cooldown began, for the first time or because a probe failed.
 	TransitionEntered
-	// TransitionExtended: a throttling answer to an older request extended the deadline of the current cooldown.
+	// TransitionExtended: a throttling answer to an older request extended the deadline of the
+	// current cooldown.
 	TransitionExtended
 	// TransitionRecovered: a probe was answered, and ordinary traffic resumes.
 	TransitionRecovered
@@ -123,7 +131,8 @@ type Transition struct {
 	Status int
 	// Delay is the time from now to the deadline; 0 on recovery.
 	Delay time.Duration
-	// Hint is where the delay came from: HintSeconds, HintDate or HintFallback. Empty on recovery and when learned from other processes.
+	// Hint is where the delay came from: HintSeconds, HintDate or HintFallback. Empty on recovery
+	// and when learned from other processes.
 	Hint string
 	// Ceiling is the fallback ceiling after the change.
 	Ceiling time.Duration

@@ -12,8 +12,8 @@ import (
 	"github.com/ecluse-gate/ecluse/retryafter"
 )
 
-// R1 R2 R3 R4: what starts a cooldown, for how long, and what does not. R10 R11 R12 R13 R14 R16: which hints are usable.
-// C69 C71 C72 C73 C81 tc-010 tc-057 tc-059 tc-030.
+// R1 R2 R3 R4: what starts a cooldown, for how long, and what does not. R10 R11 R12 R13 R14 R16:
+// which hints are usable. C69 C71 C72 C73 C81 tc-010 tc-057 tc-059 tc-030.
 func TestTriggers(t *testing.T) {
 	date := func(now time.Time, in time.Duration) string { return retryafter.FormatDate(now.Add(in)) }
 	now := time.Now().Truncate(time.Second)
@@ -84,7 +84,8 @@ func TestTriggers(t *testing.T) {
 	}
 }
 
-// R4 R6 C36: no other status starts a cooldown, whatever it says about waiting; what happens to the body later is not asked about at all.
+// R4 R6 C36: no other status starts a cooldown, whatever it says about waiting; what happens to the
+// body later is not asked about at all.
 func TestOtherStatusesStartNothing(t *testing.T) {
 	d := newDesk(t, cooldown.Options{})
 	for _, status := range []int{0, 100, 200, 204, 206, 301, 302, 304, 307, 400, 401, 403, 404, 408, 410, 425, 428, 430, 500, 501, 502, 504, 520, 529, 599} {
@@ -106,7 +107,8 @@ func TestFailureStartsNothing(t *testing.T) {
 	d.permit(false).Release(d.now)
 }
 
-// R15 tc-025: a date is measured against the wall clock at receipt, to the fraction; what remains of a second counts.
+// R15 tc-025: a date is measured against the wall clock at receipt, to the fraction; what remains
+// of a second counts.
 func TestDateHint(t *testing.T) {
 	d := newDesk(t, cooldown.Options{})
 	received := time.Date(2026, time.December, 1, 12, 0, 4, 700_000_000, time.UTC)
@@ -119,11 +121,13 @@ func TestDateHint(t *testing.T) {
 	d.permit(true).Release(d.now)
 }
 
-// stepWall moves the wall clock of a reading and leaves its monotonic clock alone, as a step of the system's clock does.
+// stepWall moves the wall clock of a reading and leaves its monotonic clock alone, as a step of the
+// system's clock does.
 func stepWall(t *testing.T, at time.Time, seconds int64) time.Time {
 	t.Helper()
 	stepped := at
-	wall := (*uint64)(unsafe.Pointer(&stepped)) // the first word: a flag, 33 bits of seconds, 30 bits of nanoseconds
+	// the first word: a flag, 33 bits of seconds, 30 bits of nanoseconds
+	wall := (*uint64)(unsafe.Pointer(&stepped))
 	*wall = uint64(int64(*wall) + seconds<<30)
 	if stepped.Sub(at) != 0 || stepped.Unix()-at.Unix() != seconds {
 		t.Skip("this Go release lays out time.Time differently")
@@ -131,7 +135,8 @@ func stepWall(t *testing.T, at time.Time, seconds int64) time.Time {
 	return stepped
 }
 
-// R15 tc-043: steps of the wall clock neither extend nor cut a cooldown, and a timer that fires early gets nothing.
+// R15 tc-043: steps of the wall clock neither extend nor cut a cooldown, and a timer that fires
+// early gets nothing.
 func TestClockSteps(t *testing.T) {
 	for _, step := range []int64{-86400, -3600, 3600, 86400} {
 		d := newDesk(t, cooldown.Options{})
@@ -145,11 +150,13 @@ func TestClockSteps(t *testing.T) {
 	}
 }
 
-// R17 R18 R19 R23 C81 tc-041 tc-042 tc-059: the fallback is drawn between 60 s and a ceiling that doubles with each failed probe, to 600 s.
+// R17 R18 R19 R23 C81 tc-041 tc-042 tc-059: the fallback is drawn between 60 s and a ceiling that
+// doubles with each failed probe, to 600 s.
 func TestFallbackLadder(t *testing.T) {
 	for name, roll := range map[string]func(int64) int64{
 		"lowest": func(int64) int64 { return 0 }, "highest": func(n int64) int64 { return n - 1 },
-		"beyond": func(n int64) int64 { return n }, "negative": func(int64) int64 { return -1 }, // a broken source
+		// a broken source
+		"beyond": func(n int64) int64 { return n }, "negative": func(int64) int64 { return -1 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t, cooldown.Options{})
@@ -242,7 +249,8 @@ func TestAuthoritiesAreSeparate(t *testing.T) {
 	d.refused(5*time.Minute, false)
 }
 
-// R34 R36: while cooling nobody gets a permit, and the wait shrinks with the clock; R35 R76: it is never advertised as zero.
+// R34 R36: while cooling nobody gets a permit, and the wait shrinks with the clock; R35 R76: it is
+// never advertised as zero.
 func TestWaitShrinks(t *testing.T) {
 	d := newDesk(t, cooldown.Options{})
 	d.cool("60")
@@ -263,7 +271,8 @@ func TestWaitShrinks(t *testing.T) {
 	d.permit(true).Release(d.now) // R76: exactly at the deadline
 }
 
-// R94 tc-072: reading the state changes nothing; after the deadline it reads cooling with nothing remaining, and open reads a ceiling of 60 s.
+// R94 tc-072: reading the state changes nothing; after the deadline it reads cooling with nothing
+// remaining, and open reads a ceiling of 60 s.
 func TestReading(t *testing.T) {
 	d := newDesk(t, cooldown.Options{})
 	if got := d.table.Snapshot(d.now); len(got) != 0 {
@@ -317,7 +326,8 @@ func TestSnapshotOrder(t *testing.T) {
 	}
 }
 
-// R12 R36: an asker whose clock reading is older than the answer's is told no more than the maximum.
+// R12 R36: an asker whose clock reading is older than the answer's is told no more than the
+// maximum.
 func TestOlderReading(t *testing.T) {
 	d := newDesk(t, cooldown.Options{})
 	d.cool("600")
@@ -364,7 +374,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// R18 R23: without a given source the system's is used, and its draws keep to the same bounds and differ.
+// R18 R23: without a given source the system's is used, and its draws keep to the same bounds and
+// differ.
 func TestDefaultSource(t *testing.T) {
 	table, a, now := cooldown.New(cooldown.Options{}), mustParse(t, "a.example"), time.Now()
 	seen := map[time.Duration]bool{}
@@ -383,7 +394,8 @@ func TestDefaultSource(t *testing.T) {
 	}
 }
 
-// R32 R84: without a store a table knows nothing of another one's cooldowns, and a new one, as after a restart, nothing of the past.
+// R32 R84: without a store a table knows nothing of another one's cooldowns, and a new one, as
+// after a restart, nothing of the past.
 func TestTablesAreSeparate(t *testing.T) {
 	d := newDesk(t, cooldown.Options{})
 	d.cool("300")

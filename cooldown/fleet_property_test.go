@@ -10,8 +10,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// R85 R86: over random interleavings in two processes with random deliveries of news: never two live probes in the fleet, never a probe
-// before a deadline that the store knows, and in the end everything is open again.
+// R85 R86: over random interleavings in two processes with random deliveries of news: never two
+// live probes in the fleet, never a probe before a deadline that the store knows, and in the end
+// everything is open again.
 func TestFleetInterleavings(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		store := newMemoryStore()

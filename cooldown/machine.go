@@ -4,19 +4,22 @@ import (
 	"time"
 )
 
-// state is one authority's state at one moment. It is immutable: a change makes a new one, so that readers need no lock.
+// state is one authority's state at one moment. It is immutable: a change makes a new one, so that
+// readers need no lock.
 type state struct {
 	// cooling is false while the authority is open; then only counts and generation mean anything.
 	cooling  bool
 	deadline time.Time     // nothing is sent before it
 	most     time.Duration // what was left of it when it was set: nobody is told more
 	ceiling  time.Duration // of the next fallback delay
-	// lease names the probe under way in this process, or is 0. It is the owner token: it is never given out twice by one table.
+	// lease names the probe under way in this process, or is 0. It is the owner token: it is never
+	// given out twice by one table.
 	lease      uint64
 	leaseUntil time.Time // when the lease, or the knowledge of a probe elsewhere, runs out
 	elsewhere  bool      // another process probes
 	generation uint64    // of the shared state that this one has seen; 0 without a store
-	// valid is closed when the permits given out in this state are withdrawn; nil while none can be held.
+	// valid is closed when the permits given out in this state are withdrawn; nil while none can be
+	// held.
 	valid  chan struct{}
 	kept   chan struct{} // closed when the Memory has this state; nil when it has nothing to learn
 	counts *counts
@@ -27,7 +30,8 @@ func opened(generation uint64, c *counts) state {
 	return state{generation: generation, valid: make(chan struct{}), counts: c}
 }
 
-// withdraw tells the holders of permits that were given out in this state when they do not hold in the next.
+// withdraw tells the holders of permits that were given out in this state when they do not hold in
+// the next.
 func (s *state) withdraw(next *state) {
 	if s.valid != nil && next.valid != s.valid {
 		close(s.valid)
@@ -50,7 +54,8 @@ func (s *state) until(now, deadline time.Time) {
 	s.deadline, s.most = deadline, deadline.Sub(now)
 }
 
-// refusal is the answer to somebody who asks now, or nil when the slot is free or the authority open.
+// refusal is the answer to somebody who asks now, or nil when the slot is free or the authority
+// open.
 func (s *state) refusal(now time.Time, a Authority) *Refusal {
 	switch {
 	case !s.cooling:

@@ -59,8 +59,8 @@ func (t *Table) remember(now time.Time, transition *Transition) {
 	t.memory.Remember(now, t, transition.Authority)
 }
 
-// awaitKept returns when the Memory has the state: nobody may hear of a cooldown that the end of the
-// process would make forgotten.
+// awaitKept returns when the Memory has the state: nobody may hear of a cooldown that the end of
+// the process would make forgotten.
 func (s *state) awaitKept() {
 	if s != nil && s.kept != nil {
 		<-s.kept

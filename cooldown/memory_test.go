@@ -202,8 +202,8 @@ func (slowMemory) Recall(time.Time, *cooldown.Table, bool) {}
 
 func (m slowMemory) Remember(time.Time, *cooldown.Table, cooldown.Authority) { <-m.let }
 
-// R100: nobody hears of a cooldown before it is kept: not the caller whose answer began it, not those who are refused, and not those
-// who ask how things stand.
+// R100: nobody hears of a cooldown before it is kept: not the caller whose answer began it, not
+// those who are refused, and not those who ask how things stand.
 func TestNobodyHearsOfWhatIsNotKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := slowMemory{make(chan struct{})}
@@ -237,8 +237,9 @@ func TestNobodyHearsOfWhatIsNotKept(t *testing.T) {
 	})
 }
 
-// R16, R35, R36: several answers that come together move the deadline by moments; nobody is told more than they ask for, although a
-// caller's reading of the clock is a moment older than that with which the deadline was set.
+// R16, R35, R36: several answers that come together move the deadline by moments; nobody is told
+// more than they ask for, although a caller's reading of the clock is a moment older than that with
+// which the deadline was set.
 func TestNobodyIsToldMoreThanWasAskedFor(t *testing.T) {
 	table := cooldown.New(cooldown.Options{})
 	a := cooldown.Authority{Host: "registry.example", Port: 443}
@@ -263,7 +264,8 @@ func TestNobodyIsToldMoreThanWasAskedFor(t *testing.T) {
 	}
 }
 
-// R99, R100: whoever tells others how things stand finds what another process remembered a moment ago.
+// R99, R100: whoever tells others how things stand finds what another process remembered a moment
+// ago.
 func TestRecallLooksAtOnce(t *testing.T) {
 	n := &notes{}
 	table := cooldown.New(cooldown.Options{Memory: n})

@@ -8,9 +8,10 @@ import (
 	"github.com/ecluse-gate/ecluse/retryafter"
 )
 
-// Permit allows one request. Settle it exactly once: Finish when status and header fields have arrived, Release when they never did. Both
-// are safe at any time and from any goroutine: settling a probe permit again, or after its lease has gone to another, does
-// nothing, and an ordinary permit has nothing to release. A permit that is lost costs no more than its lease.
+// Permit allows one request. Settle it exactly once: Finish when status and header fields have
+// arrived, Release when they never did. Both are safe at any time and from any goroutine: settling
+// a probe permit again, or after its lease has gone to another, does nothing, and an ordinary
+// permit has nothing to release. A permit that is lost costs no more than its lease.
 //
 // The zero Permit belongs to no table; settling it does nothing.
 type Permit struct {
@@ -23,12 +24,14 @@ type Permit struct {
 // Authority is where the request may go.
 func (p Permit) Authority() Authority { return p.authority }
 
-// Probe reports that this request is the probe after a cooldown: no other request is sent to the authority.
+// Probe reports that this request is the probe after a cooldown: no other request is sent to the
+// authority.
 func (p Permit) Probe() bool { return p.lease != 0 }
 
-// Finish reports the response's status and Retry-After when they have arrived, without waiting for the body, and returns what that changed.
-// A throttling answer starts the next cooldown. Any other answer to the probe opens the authority; to an ordinary request it
-// changes nothing, so that a late success cannot end a cooldown that began after it was sent.
+// Finish reports the response's status and Retry-After when they have arrived, without waiting for
+// the body, and returns what that changed. A throttling answer starts the next cooldown. Any other
+// answer to the probe opens the authority; to an ordinary request it changes nothing, so that a
+// late success cannot end a cooldown that began after it was sent.
 func (p Permit) Finish(now time.Time, status int, header retryafter.Report) Transition {
 	if p.table == nil || !p.receipt.settle(p) {
 		return Transition{}
@@ -49,8 +52,8 @@ func (p Permit) Finish(now time.Time, status int, header retryafter.Report) Tran
 	return p.table.throttle(now, p, a)
 }
 
-// Release returns the permit without an answer: cancelled, no connection, panic. The cooldown stays as it is, and the next request
-// becomes the probe.
+// Release returns the permit without an answer: cancelled, no connection, panic. The cooldown stays
+// as it is, and the next request becomes the probe.
 func (p Permit) Release(now time.Time) {
 	if p.table == nil || !p.receipt.settle(p) || p.lease == 0 {
 		return
@@ -58,11 +61,12 @@ func (p Permit) Release(now time.Time) {
 	p.table.release(now, p)
 }
 
-// Recheck judges the permit again at the moment of the act: just before the request is written, which may be long after
-// Ask (a connection had to be made, or waited for). While the permit still holds it is returned as it is, at the cost
-// of one atomic load and, with a Memory, a call of that. Otherwise it is released, and the answer is what Ask returns
-// now: a refusal, or another permit, which may be the probe's. A probe permit no longer holds when its lease has gone
-// to another, or when an answer to an older request, or news of the Memory, has moved the deadline.
+// Recheck judges the permit again at the moment of the act: just before the request is written,
+// which may be long after Ask (a connection had to be made, or waited for). While the permit still
+// holds it is returned as it is, at the cost of one atomic load and, with a Memory, a call of that.
+// Otherwise it is released, and the answer is what Ask returns now: a refusal, or another permit,
+// which may be the probe's. A probe permit no longer holds when its lease has gone to another, or
+// when an answer to an older request, or news of the Memory, has moved the deadline.
 func (p Permit) Recheck(now time.Time) (Permit, *Refusal) {
 	if p.table == nil {
 		return p, nil
@@ -89,8 +93,9 @@ func (p Permit) holds() bool {
 	return s.lease == p.lease && s.valid != nil
 }
 
-// Withdrawn is closed when the permit no longer holds, so that a request that waits to be written can stop waiting. It
-// is a signal, not a decision: the receiver calls Recheck. The zero Permit is never withdrawn.
+// Withdrawn is closed when the permit no longer holds, so that a request that waits to be written
+// can stop waiting. It is a signal, not a decision: the receiver calls Recheck. The zero Permit is
+// never withdrawn.
 func (p Permit) Withdrawn() <-chan struct{} {
 	if p.table == nil {
 		return nil
@@ -137,7 +142,8 @@ type Misuse struct {
 	Probe     bool
 }
 
-// receipt follows one permit and all its copies when Options.Strict is set. A nil receipt allows everything.
+// receipt follows one permit and all its copies when Options.Strict is set. A nil receipt allows
+// everything.
 type receipt struct {
 	table   *Table
 	done    atomic.Bool

@@ -18,7 +18,8 @@ func TestZeroPermit(t *testing.T) {
 	}
 }
 
-// Settling twice does no harm: a probe's second word is not heard, and an ordinary permit's success says nothing anyway.
+// Settling twice does no harm: a probe's second word is not heard, and an ordinary permit's success
+// says nothing anyway.
 func TestSettledTwice(t *testing.T) {
 	table, now, a := cooldown.New(cooldown.Options{}), time.Now(), cooldown.Authority{Host: "a.example", Port: 443}
 	throttled := retryafter.Parse([]string{"5"}, now)
@@ -77,7 +78,8 @@ func TestStrictLost(t *testing.T) {
 	lost := make(chan cooldown.Misuse, 10)
 	table := cooldown.New(cooldown.Options{Strict: func(m cooldown.Misuse) { lost <- m }})
 	now, a := time.Now(), cooldown.Authority{Host: "a.example", Port: 443}
-	ask(t, table, now, a).Finish(now, 429, retryafter.Parse([]string{"1"}, now)) // settled: not lost
+	// settled: not lost
+	ask(t, table, now, a).Finish(now, 429, retryafter.Parse([]string{"1"}, now))
 	func() { ask(t, table, now.Add(time.Second), a) }()
 	limit := time.After(time.Minute)
 	for {

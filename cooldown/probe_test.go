@@ -7,7 +7,8 @@ import (
 	"github.com/ecluse-gate/ecluse/cooldown"
 )
 
-// R63 R65 R76: after the deadline exactly one asker probes; all others are told to come back in a second.
+// R63 R65 R76: after the deadline exactly one asker probes; all others are told to come back in a
+// second.
 func TestOneProbe(t *testing.T) {
 	d := newDesk(t, cooldown.Options{})
 	d.cool("5")
@@ -99,7 +100,8 @@ func TestLateHolderWithoutSuccessor(t *testing.T) {
 	d.want(d.finish(p, 200), cooldown.TransitionRecovered, 0, "")
 }
 
-// R74: answers to requests from before the cooldown lengthen it when they ask for more; they never shorten, end or double it.
+// R74: answers to requests from before the cooldown lengthen it when they ask for more; they never
+// shorten, end or double it.
 func TestLateAnswers(t *testing.T) {
 	d := newDesk(t, cooldown.Options{})
 	var old []cooldown.Permit
@@ -126,8 +128,8 @@ func TestLateAnswers(t *testing.T) {
 	d.finish(p, 200)
 }
 
-// R74: a late throttling answer while a probe runs moves the deadline; the probe's own verdict stands, and if it never comes the
-// deadline does.
+// R74: a late throttling answer while a probe runs moves the deadline; the probe's own verdict
+// stands, and if it never comes the deadline does.
 func TestLateAnswerDuringProbe(t *testing.T) {
 	start := func(t *testing.T) (*desk, cooldown.Permit) {
 		d := newDesk(t, cooldown.Options{})
@@ -185,7 +187,8 @@ func TestTwoFirstAnswers(t *testing.T) {
 	d.want(d.finish(b, 429), cooldown.TransitionNone, 0, "")
 }
 
-// tc-057: a server that says 0 again and again while it still blocks gets a wait that grows, not a loop.
+// tc-057: a server that says 0 again and again while it still blocks gets a wait that grows, not a
+// loop.
 func TestZeroAgainAndAgain(t *testing.T) {
 	d := newDesk(t, cooldown.Options{})
 	p := d.permit(false)

@@ -19,8 +19,9 @@ type flight struct {
 	sent   time.Time
 }
 
-// model is what an outsider knows of one authority: what was sent, what was answered, and the promises that follow from it. It does
-// not repeat the implementation: it knows no state but "open", and no deadline but the earliest that the answers allow.
+// model is what an outsider knows of one authority: what was sent, what was answered, and the
+// promises that follow from it. It does not repeat the implementation: it knows no state but
+// "open", and no deadline but the earliest that the answers allow.
 type model struct {
 	table    *cooldown.Table
 	a        cooldown.Authority
@@ -190,8 +191,9 @@ func (m *model) check(t *rapid.T) {
 	}
 }
 
-// R23 R63 R73 R74 R77 R86: over random interleavings of asking, answers, releases and time: never two probes, never an early send, the
-// ceiling within 60 and 600 s, late results neither shorten nor end anything, and every way out frees the slot.
+// R23 R63 R73 R74 R77 R86: over random interleavings of asking, answers, releases and time: never
+// two probes, never an early send, the ceiling within 60 and 600 s, late results neither shorten
+// nor end anything, and every way out frees the slot.
 func TestInterleavings(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newModel(t)

@@ -24,7 +24,8 @@ func together(n int, f func(i int)) {
 	done.Wait()
 }
 
-// R63 R77: of a thousand that ask at the deadline exactly one is let through, at every deadline of the ladder.
+// R63 R77: of a thousand that ask at the deadline exactly one is let through, at every deadline of
+// the ladder.
 func TestOneProbePerDeadline(t *testing.T) {
 	d := newDesk(t, cooldown.Options{})
 	d.cool("5")

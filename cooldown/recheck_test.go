@@ -16,8 +16,8 @@ func withdrawn(p cooldown.Permit) bool {
 	}
 }
 
-// R95: a permit that was given while the authority was open no longer holds when it cools; after the deadline the same
-// request becomes the probe, and under a probe it is refused.
+// R95: a permit that was given while the authority was open no longer holds when it cools; after
+// the deadline the same request becomes the probe, and under a probe it is refused.
 func TestRecheckOrdinary(t *testing.T) {
 	d := newDesk(t, cooldown.Options{})
 	waiting, second := d.permit(false), d.permit(false)
@@ -44,8 +44,8 @@ func TestRecheckOrdinary(t *testing.T) {
 	d.permit(false).Release(d.now)
 }
 
-// R95 R74: a probe that was not written yet is refused when an answer to an older request moves the deadline away, and gives
-// its slot back.
+// R95 R74: a probe that was not written yet is refused when an answer to an older request moves the
+// deadline away, and gives its slot back.
 func TestRecheckProbe(t *testing.T) {
 	d := newDesk(t, cooldown.Options{ProbeLease: 30 * time.Second})
 	old := d.permit(false)
@@ -79,8 +79,8 @@ func TestRecheckAllocatesNothing(t *testing.T) {
 	}
 }
 
-// R95: a deadline that was moved away and has passed before the probe looked again: the slot is taken anew, so that the
-// permit in hand is one that can be withdrawn.
+// R95: a deadline that was moved away and has passed before the probe looked again: the slot is
+// taken anew, so that the permit in hand is one that can be withdrawn.
 func TestRecheckProbeAfterAMovedDeadline(t *testing.T) {
 	d := newDesk(t, cooldown.Options{})
 	old := d.permit(false)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// meet makes room for an authority that was not asked about before, and takes in what other processes know before anything is sent. It
-// returns nil when there is no room.
+// meet makes room for an authority that was not asked about before, and takes in what other
+// processes know before anything is sent. It returns nil when there is no room.
 func (t *Table) meet(now time.Time, a Authority) *state {
 	var known Shared
 	if t.store != nil {
@@ -44,8 +44,8 @@ func (t *Table) admit(now time.Time, a Authority, f func(state) (state, Transiti
 	return &next, transition
 }
 
-// leastMissed finds the authority that may be forgotten: an open one, or else the one whose deadline passed longest ago, if that is
-// MaxDelay or more and nobody probes it.
+// leastMissed finds the authority that may be forgotten: an open one, or else the one whose
+// deadline passed longest ago, if that is MaxDelay or more and nobody probes it.
 func leastMissed(now time.Time, all *view) (victim Authority, ok bool) {
 	oldest := now.Add(-MaxDelay)
 	for a, s := range all.all() {
@@ -59,7 +59,8 @@ func leastMissed(now time.Time, all *view) (victim Authority, ok bool) {
 	return victim, ok
 }
 
-// full is the refusal of an authority for which there is no room: until the first of the others may be probed.
+// full is the refusal of an authority for which there is no room: until the first of the others may
+// be probed.
 func (t *Table) full(now time.Time, a Authority) *Refusal {
 	wait := MaxDelay
 	for _, s := range t.view.Load().all() {
@@ -127,13 +128,14 @@ func (s *state) report(now time.Time, a Authority) State {
 	return r
 }
 
-// Look reports the state of one authority. Looking changes nothing: it takes no probe slot, and an authority that was never asked about
-// reads as open and stays unknown.
+// Look reports the state of one authority. Looking changes nothing: it takes no probe slot, and an
+// authority that was never asked about reads as open and stays unknown.
 func (t *Table) Look(now time.Time, a Authority) State {
 	return t.view.Load().get(a).report(now, a)
 }
 
-// Snapshot reports all authorities that were asked about, ordered by host and port. Like Look, it changes nothing.
+// Snapshot reports all authorities that were asked about, ordered by host and port. Like Look, it
+// changes nothing.
 func (t *Table) Snapshot(now time.Time) []State {
 	all := t.view.Load()
 	states := make([]State, 0, all.size)
@@ -146,5 +148,6 @@ func (t *Table) Snapshot(now time.Time) []State {
 	return states
 }
 
-// Unsettled is the number of permits that are neither settled nor lost, counted in Strict mode only. A test ends with it at 0.
+// Unsettled is the number of permits that are neither settled nor lost, counted in Strict mode
+// only. A test ends with it at 0.
 func (t *Table) Unsettled() int { return int(t.unsettled.Load()) }

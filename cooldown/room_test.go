@@ -38,7 +38,8 @@ func TestBound(t *testing.T) {
 	}
 }
 
-// R33: when all are cooling, a new one is refused until the first of them may be probed; long silent ones give way.
+// R33: when all are cooling, a new one is refused until the first of them may be probed; long
+// silent ones give way.
 func TestFullOfCooling(t *testing.T) {
 	table, now := cooldown.New(cooldown.Options{MaxAuthorities: 3}), time.Now()
 	for n := range 3 {
@@ -64,7 +65,8 @@ func TestFullOfCooling(t *testing.T) {
 	}
 }
 
-// R33 R1: a throttling answer for an authority that has given way meanwhile is kept, and the bound holds again with the next newcomer.
+// R33 R1: a throttling answer for an authority that has given way meanwhile is kept, and the bound
+// holds again with the next newcomer.
 func TestAnswerOfTheForgotten(t *testing.T) {
 	table, now := cooldown.New(cooldown.Options{MaxAuthorities: 2}), time.Now()
 	first := ask(t, table, now, host(0))

@@ -5,41 +5,50 @@ import (
 	"time"
 )
 
-// Store shares the state of authorities between processes. A Table without one keeps to its own process; with one, callers see no
-// difference but the effect.
+// Store shares the state of authorities between processes. A Table without one keeps to its own
+// process; with one, callers see no difference but the effect.
 //
-// A table calls its store only when something happens: when it meets an authority for the first time, when a throttling answer
-// arrives, when a probe slot is wanted and when a probe ends. Asking about an open authority never does. What others do in between has
-// to be pushed into the table with Table.Observe, by a subscription or a poll of the store's own.
+// A table calls its store only when something happens: when it meets an authority for the first
+// time, when a throttling answer arrives, when a probe slot is wanted and when a probe ends. Asking
+// about an open authority never does. What others do in between has to be pushed into the table
+// with Table.Observe, by a subscription or a poll of the store's own.
 //
 // Contract of an implementation:
 //
-//   - Methods are called concurrently, without any lock held, and in the middle of a request: they must bound their own time.
-//   - The store's clock alone decides there. Durations go in and come out; clocks of processes are never compared.
-//   - Every change is one atomic step. Deadlines and ceilings only rise until a recovery; reading never writes.
-//   - At most one lease is live per authority. A token that is not the live lease's changes nothing but the deadline.
-//   - Generation rises with every entry, lease and recovery, and never goes back, not even when the store has lost its memory
-//     (the server's clock in microseconds, or the previous value plus one if that is more, will do).
+//   - Methods are called concurrently, without any lock held, and in the middle of a request: they
+//     must bound their own time.
+//   - The store's clock alone decides there. Durations go in and come out; clocks of processes are
+//     never compared.
+//   - Every change is one atomic step. Deadlines and ceilings only rise until a recovery; reading
+//     never writes.
+//   - At most one lease is live per authority. A token that is not the live lease's changes nothing
+//     but the deadline.
+//   - Generation rises with every entry, lease and recovery, and never goes back, not even when the
+//     store has lost its memory (the server's clock in microseconds, or the previous value plus one
+//     if that is more, will do).
 //   - Whatever it keeps expires by itself, some time after it has stopped mattering.
-//   - An error means that nothing is known. The table then goes on with its local state; whether and how often to say so is the
-//     store's business, as it is the store that sees every error.
+//   - An error means that nothing is known. The table then goes on with its local state; whether
+//     and how often to say so is the store's business, as it is the store that sees every error.
 type Store interface {
 	// Load reads what is known of an authority; the zero Shared is nothing.
 	Load(a Authority) (Shared, error)
 	// Throttled records a throttling answer, and returns the state after it.
 	Throttled(a Authority, r ThrottleRecord) (Shared, error)
-	// Acquire asks for the probe slot, and returns the state after it. When it is not granted, the state says why: the deadline is ahead
-	// (Remaining), another holds the slot (Probing), or the authority is open with a Generation above lease.Seen while lease.Seen is
-	// not 0. In all other cases it is granted, also when the store knows nothing of the authority or only that it is open: the
-	// process that asks knows of a cooldown that the store was not told of.
+	// Acquire asks for the probe slot, and returns the state after it. When it is not granted, the
+	// state says why: the deadline is ahead (Remaining), another holds the slot (Probing), or the
+	// authority is open with a Generation above lease.Seen while lease.Seen is not 0. In all other
+	// cases it is granted, also when the store knows nothing of the authority or only that it is
+	// open: the process that asks knows of a cooldown that the store was not told of.
 	Acquire(a Authority, lease Lease) (s Shared, granted bool, err error)
-	// Settle ends the lease with this token, and returns the state after it: the authority has recovered, or the slot is merely free again.
+	// Settle ends the lease with this token, and returns the state after it: the authority has
+	// recovered, or the slot is merely free again.
 	Settle(a Authority, token string, recovered bool) (Shared, error)
 }
 
 // Shared is what a store knows about an authority, by its own clock at the moment of its answer.
 type Shared struct {
-	// Generation numbers this state; 0 means that nothing is known, and the other fields mean nothing.
+	// Generation numbers this state; 0 means that nothing is known, and the other fields mean
+	// nothing.
 	Generation uint64
 	// Cooling is false for an authority that has recovered.
 	Cooling bool
@@ -57,7 +66,8 @@ type ThrottleRecord struct {
 	Delay time.Duration
 	// Ceiling is the fallback ceiling after the answer; the store keeps the higher one.
 	Ceiling time.Duration
-	// Token is that of the probe that was answered, whose lease ends with it; empty for ordinary requests.
+	// Token is that of the probe that was answered, whose lease ends with it; empty for ordinary
+	// requests.
 	Token string
 }
 
@@ -67,23 +77,25 @@ type Lease struct {
 	Token string
 	// Duration is how long the lease lives unless it is settled.
 	Duration time.Duration
-	// Seen is the generation that the process knows of its own cooldown, 0 when the store was not told of it.
+	// Seen is the generation that the process knows of its own cooldown, 0 when the store was not
+	// told of it.
 	Seen uint64
 }
 
 // recheck is how long a process takes another's probe for granted before it asks the store again.
 const recheck = ProbeWait
 
-// merged takes in what other processes know: the later deadline and the higher ceiling apply, and a recovery that came after what this
-// process has seen ends the cooldown here too, unless this process has a probe of its own under way. News that are older than what is
-// known change nothing.
+// merged takes in what other processes know: the later deadline and the higher ceiling apply, and a
+// recovery that came after what this process has seen ends the cooldown here too, unless this
+// process has a probe of its own under way. News that are older than what is known change nothing.
 func (s state) merged(now time.Time, sh Shared) (state, Transition) {
 	switch {
 	case sh.Generation == 0, sh.Generation < s.generation:
 		return s, Transition{}
 	case !sh.Cooling:
 		return s.mergedOpen(sh)
-	case !s.cooling && sh.Generation == s.generation: // from before the recovery that this process has seen
+	case !s.cooling && sh.Generation == s.generation:
+		// from before the recovery that this process has seen
 		return s, Transition{}
 	}
 	s, t := s.informed(now, sh.Remaining, sh.Ceiling)
@@ -123,15 +135,17 @@ func (s state) mergedOpen(sh Shared) (state, Transition) {
 	case !s.cooling:
 		s.generation = sh.Generation
 		return s, Transition{}
-	case s.generation == 0 || s.generation == sh.Generation || s.lease != 0: // they do not know of this cooldown, or its probe decides
+	case s.generation == 0 || s.generation == sh.Generation || s.lease != 0:
+		// they do not know of this cooldown, or its probe decides
 		return s, Transition{}
 	}
 	s.generation = sh.Generation
 	return s.recovered(), Transition{Kind: TransitionRecovered, Ceiling: Fallback, Shared: true}
 }
 
-// Observe takes in news from the store about an authority, such as a subscription brings. Authorities that this process has not asked
-// about are left alone: their first Ask loads what is known.
+// Observe takes in news from the store about an authority, such as a subscription brings.
+// Authorities that this process has not asked about are left alone: their first Ask loads what is
+// known.
 func (t *Table) Observe(now time.Time, a Authority, news Shared) {
 	if t.view.Load().get(a) != nil {
 		t.tell(now, t.merge(now, a, news))
@@ -152,7 +166,8 @@ func (t *Table) tell(now time.Time, transition Transition) {
 // token names a lease among those of all processes.
 func (t *Table) token(lease uint64) string { return t.owner + "-" + strconv.FormatUint(lease, 10) }
 
-// confirm asks the store for the probe slot that is already taken in this process. Without an answer the local decision stands.
+// confirm asks the store for the probe slot that is already taken in this process. Without an
+// answer the local decision stands.
 func (t *Table) confirm(now time.Time, a Authority, lease, seen uint64) (Permit, *Refusal) {
 	known, granted, err := t.store.Acquire(a, Lease{Token: t.token(lease), Duration: t.probeLease, Seen: seen})
 	if err != nil {
@@ -180,7 +195,8 @@ func (t *Table) confirm(now time.Time, a Authority, lease, seen uint64) (Permit,
 	return Permit{}, &Refusal{Authority: a, Wait: ProbeWait, Probing: true}
 }
 
-// settle tells the store how a probe of this table ended. If it cannot be told, the lease runs out by itself.
+// settle tells the store how a probe of this table ended. If it cannot be told, the lease runs out
+// by itself.
 func (t *Table) settle(now time.Time, p Permit, recovered bool) {
 	if t.store == nil {
 		return

@@ -9,7 +9,8 @@ import (
 	"github.com/ecluse-gate/ecluse/retryafter"
 )
 
-// R85: a throttling answer that one process gets cools the authority for the others, with the same deadline and ceiling.
+// R85: a throttling answer that one process gets cools the authority for the others, with the same
+// deadline and ceiling.
 func TestSharedCooldown(t *testing.T) {
 	f := newFleet(t)
 	f.two.finish(f.two.permit(false), 200)
@@ -23,7 +24,8 @@ func TestSharedCooldown(t *testing.T) {
 	}
 }
 
-// tc-084 tc-086 tc-090 R85: a process that joins reads before it sends, and its joining writes nothing.
+// tc-084 tc-086 tc-090 R85: a process that joins reads before it sends, and its joining writes
+// nothing.
 func TestJoining(t *testing.T) {
 	f := newFleet(t)
 	f.one.cool("60")
@@ -77,7 +79,8 @@ func TestLaterDeadlineApplies(t *testing.T) {
 	g.one.refused(95*time.Second, false) // asks the store before it probes, and is told
 }
 
-// R85 R86: one probe at a time in the whole fleet; the others learn of its outcome, and nobody else has to probe after a recovery.
+// R85 R86: one probe at a time in the whole fleet; the others learn of its outcome, and nobody else
+// has to probe after a recovery.
 func TestOneProbeInTheFleet(t *testing.T) {
 	f := newFleet(t)
 	f.two.finish(f.two.permit(false), 200)
@@ -121,7 +124,8 @@ func TestPushedRecovery(t *testing.T) {
 	f.two.permit(false).Release(f.two.now)
 }
 
-// R85: the ceiling is shared: the second failed probe doubles what the first has doubled, whoever sends it.
+// R85: the ceiling is shared: the second failed probe doubles what the first has doubled, whoever
+// sends it.
 func TestSharedCeiling(t *testing.T) {
 	f := newFleet(t)
 	f.two.finish(f.two.permit(false), 200)
@@ -137,7 +141,8 @@ func TestSharedCeiling(t *testing.T) {
 	}
 }
 
-// R86: a holder whose lease ran out can neither open nor free anything for the one that came after it.
+// R86: a holder whose lease ran out can neither open nor free anything for the one that came after
+// it.
 func TestLateHolderInTheFleet(t *testing.T) {
 	f := newFleet(t)
 	f.two.finish(f.two.permit(false), 200)
@@ -155,7 +160,8 @@ func TestLateHolderInTheFleet(t *testing.T) {
 	f.one.refused(29*time.Second, false)
 }
 
-// R85: with the store unreachable each process goes on with what it knows: it forgets nothing, and sends one probe, not a storm.
+// R85: with the store unreachable each process goes on with what it knows: it forgets nothing, and
+// sends one probe, not a storm.
 func TestStoreUnreachable(t *testing.T) {
 	f := newFleet(t)
 	f.two.finish(f.two.permit(false), 200)
@@ -201,7 +207,8 @@ func TestStoreForgets(t *testing.T) {
 	f.one.want(f.one.finish(f.one.permit(true), 200), cooldown.TransitionRecovered, 0, "")
 }
 
-// R85: a cooldown that the store was not told of is not ended by an older recovery that it tells of.
+// R85: a cooldown that the store was not told of is not ended by an older recovery that it tells
+// of.
 func TestUntoldCooldown(t *testing.T) {
 	f := newFleet(t)
 	f.two.finish(f.two.permit(false), 200)
@@ -236,7 +243,8 @@ func TestStaleNews(t *testing.T) {
 	}
 }
 
-// R9 R12: whatever a store says, no wait is longer than the maximum and no ceiling outside its bounds.
+// R9 R12: whatever a store says, no wait is longer than the maximum and no ceiling outside its
+// bounds.
 func TestAbsurdNews(t *testing.T) {
 	for _, news := range []cooldown.Shared{
 		{Generation: 9, Cooling: true, Remaining: 1 << 62, Ceiling: 1 << 62, Probing: 1 << 62},
@@ -282,7 +290,8 @@ func TestFleetRace(t *testing.T) {
 	}
 }
 
-// R85: news from during a probe whose good end the store could not be told of do not close the authority again.
+// R85: news from during a probe whose good end the store could not be told of do not close the
+// authority again.
 func TestStaleNewsOfOwnProbe(t *testing.T) {
 	f := newFleet(t)
 	f.one.cool("5")
@@ -302,7 +311,8 @@ func (vagueStore) Acquire(cooldown.Authority, cooldown.Lease) (cooldown.Shared, 
 	return cooldown.Shared{}, false, nil
 }
 
-// R65 R85: a store that refuses the probe without a reason gets no traffic sent; the asker is told to come back in a second.
+// R65 R85: a store that refuses the probe without a reason gets no traffic sent; the asker is told
+// to come back in a second.
 func TestVagueStore(t *testing.T) {
 	d := newDesk(t, cooldown.Options{Store: vagueStore{newMemoryStore()}})
 	d.cool("5")

@@ -9,8 +9,8 @@ import (
 	"github.com/ecluse-gate/ecluse/retryafter"
 )
 
-// Strict follows the permits of an authority that is known and open as well: the ordinary case, and the one that a quick look at the table
-// would leave out.
+// Strict follows the permits of an authority that is known and open as well: the ordinary case, and
+// the one that a quick look at the table would leave out.
 func TestStrictFollowsOpenAuthorities(t *testing.T) {
 	var misuses []cooldown.Misuse
 	table := cooldown.New(cooldown.Options{Strict: func(m cooldown.Misuse) { misuses = append(misuses, m) }})
@@ -41,7 +41,8 @@ func TestStrictFollowsOpenAuthorities(t *testing.T) {
 	p.Release(now)
 }
 
-// R85 R100: news from a store never bring a deadline or a ceiling closer, however new they are; only a recovery ends a wait.
+// R85 R100: news from a store never bring a deadline or a ceiling closer, however new they are;
+// only a recovery ends a wait.
 func TestNewsNeverShorten(t *testing.T) {
 	for name, news := range map[string]cooldown.Shared{
 		"sooner":  {Remaining: 5 * time.Second, Ceiling: cooldown.Fallback},
@@ -73,7 +74,8 @@ func TestNewsNeverShorten(t *testing.T) {
 	}
 }
 
-// R85: an answer of the store to this process's own report does not shorten what that report has just set.
+// R85: an answer of the store to this process's own report does not shorten what that report has
+// just set.
 func TestAnswerOfTheStoreNeverShortens(t *testing.T) {
 	d := newDesk(t, cooldown.Options{Store: shortStore{newMemoryStore()}})
 	tr := d.finish(d.permit(false), 429, "300")

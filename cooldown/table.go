@@ -10,37 +10,43 @@ import (
 
 // Options of a Table. The zero value is ready for use.
 type Options struct {
-	// Rand returns a number from 0 up to, but not including, n, which is at least 1. It draws the fallback delays. Nil means the
-	// system's random source. It is called with a lock held and must not call the table.
+	// Rand returns a number from 0 up to, but not including, n, which is at least 1. It draws the
+	// fallback delays. Nil means the system's random source. It is called with a lock held and must
+	// not call the table.
 	Rand func(n int64) int64
-	// MaxAuthorities bounds the table; 0 means DefaultMaxAuthorities. At the bound, open authorities are evicted for new ones, then
-	// those whose deadline passed longest ago, by MaxDelay at least; while there are none, new authorities are refused.
+	// MaxAuthorities bounds the table; 0 means DefaultMaxAuthorities. At the bound, open
+	// authorities are evicted for new ones, then those whose deadline passed longest ago, by
+	// MaxDelay at least; while there are none, new authorities are refused.
 	MaxAuthorities int
-	// ProbeLease is how long a probe may go without a response before another request takes its place; 0 means DefaultProbeLease. It should be
-	// longer than the time limit of a request, so that it expires only for probes that are lost.
+	// ProbeLease is how long a probe may go without a response before another request takes its
+	// place; 0 means DefaultProbeLease. It should be longer than the time limit of a request, so
+	// that it expires only for probes that are lost.
 	ProbeLease time.Duration
 	// Store shares the state with other processes. Nil keeps it in this one.
 	Store Store
 	// Memory keeps cooldowns beyond this process. Nil forgets them with it.
 	Memory Memory
-	// OnShared is called for every transition that came from the Store rather than from an answer to a permit of this table. It may be nil.
-	// It is called without a lock held, possibly by several goroutines at once.
+	// OnShared is called for every transition that came from the Store rather than from an answer
+	// to a permit of this table. It may be nil. It is called without a lock held, possibly by
+	// several goroutines at once.
 	OnShared func(Transition)
-	// Strict is for tests: with it every permit is tracked, at the cost of an allocation, and Strict is called for each one that is
-	// settled twice (in the goroutine that does it) or never (in the garbage collector's).
+	// Strict is for tests: with it every permit is tracked, at the cost of an allocation, and
+	// Strict is called for each one that is settled twice (in the goroutine that does it) or never
+	// (in the garbage collector's).
 	Strict func(Misuse)
 }
 
-// Table holds the cooldown state of all authorities of a process. It is safe for concurrent use. Make one with New, and share it
-// between everything that talks to the same authorities.
+// Table holds the cooldown state of all authorities of a process. It is safe for concurrent use.
+// Make one with New, and share it between everything that talks to the same authorities.
 //
-// Asking about an open authority is one atomic load and a map look-up, and so is a refusal; only changes take a lock. In return each
-// change, and there are few, copies the map.
+// Asking about an open authority is one atomic load and a map look-up, and so is a refusal; only
+// changes take a lock. In return each change, and there are few, copies the map.
 type Table struct {
 	// view is replaced, never changed: readers load it and need nothing else.
 	view atomic.Pointer[view]
 
-	// mu serialises the changes of view and guards lastLease. It is never held across a call of the store.
+	// mu serialises the changes of view and guards lastLease. It is never held across a call of the
+	// store.
 	mu        sync.Mutex
 	lastLease uint64
 
@@ -88,17 +94,19 @@ func New(o Options) *Table {
 	return t
 }
 
-// systemRand draws from the system's source. Its bias towards small numbers, one part in 2^24 at most, does not matter to a jitter.
+// systemRand draws from the system's source. Its bias towards small numbers, one part in 2^24 at
+// most, does not matter to a jitter.
 func systemRand(n int64) int64 {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
 	return int64(binary.NativeEndian.Uint64(b[:]) % uint64(n))
 }
 
-// Ask decides whether a request may be sent to the authority now. It returns a permit, which must be settled, or a refusal, which says how
-// long to wait. Ask never waits; with a Store it takes a round trip of the store's when a probe is due or the authority is new,
-// and with a Memory a refusal is returned once that has kept the cooldown, so that no caller hears of one that the end of
-// the process would lose.
+// Ask decides whether a request may be sent to the authority now. It returns a permit, which must
+// be settled, or a refusal, which says how long to wait. Ask never waits; with a Store it takes a
+// round trip of the store's when a probe is due or the authority is new, and with a Memory a
+// refusal is returned once that has kept the cooldown, so that no caller hears of one that the end
+// of the process would lose.
 func (t *Table) Ask(now time.Time, a Authority) (Permit, *Refusal) {
 	if t.memory != nil {
 		t.memory.Recall(now, t, false)

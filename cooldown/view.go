@@ -6,8 +6,9 @@ import (
 	"slices"
 )
 
-// view is all states at one moment. It is never changed: with and without make a new one. It is keyed by host alone because a look-up
-// by string is much cheaper than one by a struct, and hardly any host has more than one port.
+// view is all states at one moment. It is never changed: with and without make a new one. It is
+// keyed by host alone because a look-up by string is much cheaper than one by a struct, and hardly
+// any host has more than one port.
 type view struct {
 	hosts map[string][]portState
 	size  int

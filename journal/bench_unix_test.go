@@ -10,8 +10,8 @@ import (
 	"github.com/ecluse-gate/ecluse/journal"
 )
 
-// Issue 3: load and verify 1003 files in under 300 ms. What counts is the processor time of the best load, so that a busy machine does not
-// decide.
+// Issue 3: load and verify 1003 files in under 300 ms. What counts is the processor time of the
+// best load, so that a busy machine does not decide.
 func BenchmarkRead1003(b *testing.B) {
 	dir := full(b)
 	best := time.Hour

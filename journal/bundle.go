@@ -11,8 +11,9 @@ import (
 // Files are the bytes of every file of a journal, by name.
 type Files map[string][]byte
 
-// ReadFiles returns the files of a valid journal together with its verified view. A request whose end is not known does
-// not matter: moving a journal does not change that. The error is that of [Read], and nothing else is returned then.
+// ReadFiles returns the files of a valid journal together with its verified view. A request whose
+// end is not known does not matter: moving a journal does not change that. The error is that of
+// [Read], and nothing else is returned then.
 func ReadFiles(dir string, l *Layout) (Files, *Record, error) {
 	if err := l.validate(); err != nil {
 		return nil, nil, err
@@ -77,9 +78,10 @@ func (m memory) Read(name string, maxBytes int64) ([]byte, error) {
 	return data, nil
 }
 
-// Restore writes a journal that [ReadFiles] returned to an empty or absent folder, perhaps elsewhere. Everything
-// is verified before anything is written. The founding entry is written last: an interrupted restoration leaves a folder without
-// provenance, which nothing accepts as a journal.
+// Restore writes a journal that [ReadFiles] returned to an empty or absent folder, perhaps
+// elsewhere. Everything is verified before anything is written. The founding entry is written last:
+// an interrupted restoration leaves a folder without provenance, which nothing accepts as a
+// journal.
 func (f Files) Restore(dir string, l *Layout, opt Options) (err error) {
 	_, faults, err := f.Inspect(l)
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/strictjson"
 )
 
-// faults checks the entries against each other: numbering, chain, and every reference from one to another (S113, S115).
+// faults checks the entries against each other: numbering, chain, and every reference from one to
+// another (S113, S115).
 func (r *Record) faults() []*Error {
 	var all []*Error
 	for _, check := range []func() []*Error{r.numbering, r.chain, r.attempts, r.closings, r.nonces, r.markerFaults} {
@@ -75,7 +76,8 @@ func (r *Record) attempts() (all []*Error) {
 	return all
 }
 
-// closings checks which entry closes which, and that one which names a restriction rests on exactly its own.
+// closings checks which entry closes which, and that one which names a restriction rests on exactly
+// its own.
 func (r *Record) closings() (all []*Error) {
 	closedBy := map[string]string{}
 	for _, name := range sorted(r.facts) {
@@ -101,7 +103,8 @@ func (r *Record) closings() (all []*Error) {
 	return all
 }
 
-// restrictionFault compares an entry that closes an attempt with the restriction of that attempt, in both directions.
+// restrictionFault compares an entry that closes an attempt with the restriction of that attempt,
+// in both directions.
 func (r *Record) restrictionFault(f Facts) string {
 	of, named := r.RestrictionOf(f.Closes)
 	if f.Restriction == "" {
@@ -124,8 +127,8 @@ func (r *Record) restrictionFault(f Facts) string {
 	return ""
 }
 
-// nonces makes sure that no request is finished twice. An entry and its restriction share one; a review repeats that of the restriction
-// whose end it states.
+// nonces makes sure that no request is finished twice. An entry and its restriction share one; a
+// review repeats that of the restriction whose end it states.
 func (r *Record) nonces() (all []*Error) {
 	by := map[string]Restriction{}
 	for _, e := range r.restrictions {
@@ -155,7 +158,8 @@ func (r *Record) nonces() (all []*Error) {
 	return all
 }
 
-// shares reports whether an entry may carry the nonce of a restriction: it rests on it, or on the one whose end it states.
+// shares reports whether an entry may carry the nonce of a restriction: it rests on it, or on the
+// one whose end it states.
 func (r *Record) shares(f Facts, e Restriction) bool {
 	own, ok := r.Restriction(f.Restriction)
 	return ok && own.Nonce == e.Nonce

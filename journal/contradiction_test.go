@@ -13,8 +13,8 @@ import (
 	"github.com/ecluse-gate/ecluse/journal"
 )
 
-// book is a journal in memory whose payloads can be edited; sealing works out every integrity and the whole chain anew, as somebody would who
-// wants an edit to go unnoticed.
+// book is a journal in memory whose payloads can be edited; sealing works out every integrity and
+// the whole chain anew, as somebody would who wants an edit to go unnoticed.
 type book struct {
 	t        *testing.T
 	payloads map[string]map[string]any
@@ -81,8 +81,8 @@ func timing(received, notBefore, delay any) map[string]any {
 	return map[string]any{"received_at_utc": received, "not_before_utc": notBefore, "server_delay_seconds": delay}
 }
 
-// S18, S115, section 14: journals whose every hash is right and whose records contradict each other or themselves. Each is refused at the entry and
-// the field where the contradiction is.
+// S18, S115, section 14: journals whose every hash is right and whose records contradict each other
+// or themselves. Each is refused at the entry and the field where the contradiction is.
 func TestContradictions(t *testing.T) {
 	const r = int64(1796126460) // when the second restriction was received
 	digest := strictjson.DigestBytes([]byte("another"))

@@ -17,7 +17,8 @@ import (
 	"github.com/ecluse-gate/ecluse/journal/journaltest"
 )
 
-// damaged copies a journal, damages the copy, and says what the next run says about it. Nothing that is read is changed.
+// damaged copies a journal, damages the copy, and says what the next run says about it. Nothing
+// that is read is changed.
 func damaged(t *testing.T, from string, damage func(dir string) error) string {
 	t.Helper()
 	dir := journaltest.Dir(t)
@@ -80,7 +81,8 @@ const (
 	missing = "file-upload-provenance-missing"
 )
 
-// withMarker is a complete journal that was interrupted in another request, so that every kind of file is there.
+// withMarker is a complete journal that was interrupted in another request, so that every kind of
+// file is there.
 func withMarker(t testing.TB) string {
 	t.Helper()
 	s := start(journaltest.Dir(t)+"/j", unsynced)
@@ -91,8 +93,8 @@ func withMarker(t testing.TB) string {
 	return s.dir
 }
 
-// S114 to S116, issue 3: each file removed, emptied, truncated anywhere, extended, duplicated, renamed, linked, replaced by a folder, opened to
-// others: refused with the right code.
+// S114 to S116, issue 3: each file removed, emptied, truncated anywhere, extended, duplicated,
+// renamed, linked, replaced by a folder, opened to others: refused with the right code.
 func TestCorruptFiles(t *testing.T) {
 	good := withMarker(t)
 	if v := read(good); v != "unresolved: pending-request" {
@@ -150,14 +152,17 @@ func next(name string) string {
 	return strings.TrimSuffix(name, ".json") + "-0000.json"
 }
 
-// S114, S116: each file taken away. Two cannot be noticed and are the documented limits of evidence without a signature: a restriction at
-// the end of the chain that no result rests on, and the marker.
+// S114, S116: each file taken away. Two cannot be noticed and are the documented limits of evidence
+// without a signature: a restriction at the end of the chain that no result rests on, and the
+// marker.
 func TestRemovedFiles(t *testing.T) {
 	good := withMarker(t)
 	want := map[string]string{
 		"run.json": missing, "source-ack.json": missing,
-		"attempt-0000.json": invalid, "attempt-0001.json": invalid, // a result, or a restriction, without its attempt
-		"result-0000.json":     "unresolved: pending-request", // and unresolved without the marker, see below
+		// a result, or a restriction, without its attempt
+		"attempt-0000.json": invalid, "attempt-0001.json": invalid,
+		// and unresolved without the marker, see below
+		"result-0000.json":     "unresolved: pending-request",
 		"result-0001.json":     "unresolved: pending-request",
 		"backoff-0000.json":    invalid,
 		"backoff-0001.json":    "unresolved: pending-request",
@@ -190,13 +195,16 @@ func TestExchangedFiles(t *testing.T) {
 	}
 }
 
-// S115, issue 3: each field of each record flipped, or taken away, or another one added. With the integrity left as it was everything is
-// noticed. With the integrity worked out again, as somebody who edits by hand would do, everything that something else is bound to is.
+// S115, issue 3: each field of each record flipped, or taken away, or another one added. With the
+// integrity left as it was everything is noticed. With the integrity worked out again, as somebody
+// who edits by hand would do, everything that something else is bound to is.
 func TestFlippedFields(t *testing.T) {
 	good := withMarker(t)
-	// What a plain hash cannot show when it is worked out again: facts that nothing else in the journal repeats.
+	// What a plain hash cannot show when it is worked out again: facts that nothing else in the
+	// journal repeats.
 	unbound := map[string]bool{
-		"source-ack.json payload.status": true, "source-ack.json payload.request_id": true, // bound by internal/source, not by this test's layout
+		// bound by internal/source, not by this test's layout
+		"source-ack.json payload.status": true, "source-ack.json payload.request_id": true,
 		"result-0000.json payload.upload": true, "result-0001.json payload.upload": true,
 		"result-0000.json payload.status": true, "result-0000.json payload.request_id": true, "result-0000.json payload.nonce": true,
 		"backoff-0001.json payload.method": true, "backoff-0001.json payload.url_digest": true, "backoff-0001.json payload.request_id": true,
@@ -310,7 +318,8 @@ var changes = map[string]func(m map[string]any, key string) bool{
 	"list":  func(m map[string]any, key string) bool { m[key] = []any{}; return true },
 }
 
-// flipText changes text in a way that keeps its form: a digest stays one, a known word becomes another one.
+// flipText changes text in a way that keeps its form: a digest stays one, a known word becomes
+// another one.
 func flipText(s string) string {
 	words := map[string]string{"GET": "HEAD", "PUT": "POST", "POST": "PUT", "seconds": "missing", "overlong": "seconds", "response-headers": "typed-metadata"}
 	if w, ok := words[s]; ok {

@@ -1,20 +1,21 @@
-// Package journal keeps evidence in a private folder, so that a program that writes to a throttling service can be killed
-// at any moment and the next run still knows what was sent, what was answered, and how long the server asked to
-// wait.
+// Package journal keeps evidence in a private folder, so that a program that writes to a throttling
+// service can be killed at any moment and the next run still knows what was sent, what was
+// answered, and how long the server asked to wait.
 //
-// A journal is a folder of small JSON files, called entries. An entry is created once and never changed, and has at most
-// 1 MiB. Every entry has the same closed wrapper:
+// A journal is a folder of small JSON files, called entries. An entry is created once and never
+// changed, and has at most 1 MiB. Every entry has the same closed wrapper:
 //
 //	{"integrity":"sha256:…","kind":"…","payload":{…},"schema_version":"1.0"}
 //
-// where integrity is the SHA-256 of the payload's canonical form (RFC 8785). That is a plain hash: it detects accidents, not
-// forgery.
+// where integrity is the SHA-256 of the payload's canonical form (RFC 8785). That is a plain hash:
+// it detects accidents, not forgery.
 //
-// Three kinds of files exist. The caller's own entries are described by a [Layout]: their names, how many there may be,
-// and what each says ([Facts]). The package does not know what they mean. A [Restriction] (backoff-0000.json and so on, at
-// most [MaxRestrictions]) records a throttled answer; each names the digest of the one before it. And there is at most one
-// pending marker (pending-request.json), the only file that is ever removed: it is created before a request is sent and
-// removed when the request's outcome is on the disk.
+// Three kinds of files exist. The caller's own entries are described by a [Layout]: their names,
+// how many there may be, and what each says ([Facts]). The package does not know what they mean. A
+// [Restriction] (backoff-0000.json and so on, at most [MaxRestrictions]) records a throttled
+// answer; each names the digest of the one before it. And there is at most one pending marker
+// (pending-request.json), the only file that is ever removed: it is created before a request is
+// sent and removed when the request's outcome is on the disk.
 //
 // # Use
 //
@@ -25,30 +26,33 @@
 //	_, err = j.Append("result-0000.json", result)                        // otherwise: what was learnt …
 //	err = x.Done()                                                       // … then the marker goes
 //
-// An entry or restriction that carries the marker's nonce finishes the exchange: when a crash leaves the marker behind it,
-// [Open] recognises that and removes the marker. A marker that nothing finishes makes the journal unresolved, and only an
-// operator's explicit record ([Journal.Resolve]) resolves it: no clock, no later read and no new approval does.
+// An entry or restriction that carries the marker's nonce finishes the exchange: when a crash
+// leaves the marker behind it, [Open] recognises that and removes the marker. A marker that nothing
+// finishes makes the journal unresolved, and only an operator's explicit record ([Journal.Resolve])
+// resolves it: no clock, no later read and no new approval does.
 //
 // # Time
 //
-// The package never reads a clock and never sleeps: now is an argument. Records hold whole Unix seconds in UTC; the
-// receipt is rounded down and the end of a restriction up, so that rounding never shortens a wait.
+// The package never reads a clock and never sleeps: now is an argument. Records hold whole Unix
+// seconds in UTC; the receipt is rounded down and the end of a restriction up, so that rounding
+// never shortens a wait.
 //
 // # Concurrency
 //
-// A Journal is for one goroutine at a time. Its folder is locked by the operating system: a second writer, in this or
-// another process, is refused at once. [Read] and [Inspect] share a lock among readers and write nothing.
+// A Journal is for one goroutine at a time. Its folder is locked by the operating system: a second
+// writer, in this or another process, is refused at once. [Read] and [Inspect] share a lock among
+// readers and write nothing.
 //
 // # Failure
 //
-// The first failure to write or remove is latched: [Journal.Begin] returns it ever after, so that no request is sent whose
-// outcome could not be recorded. Errors are of type [*Error], and errors.Is finds their [Code]. The folder has rules of
-// its own (absolute path, mode 0700, no link and nothing writable by others above it): package journaltest finds folders
-// that keep them.
+// The first failure to write or remove is latched: [Journal.Begin] returns it ever after, so that
+// no request is sent whose outcome could not be recorded. Errors are of type [*Error], and
+// errors.Is finds their [Code]. The folder has rules of its own (absolute path, mode 0700, no link
+// and nothing writable by others above it): package journaltest finds folders that keep them.
 //
 // # Stability
 //
-// The names, codes and reasons of this package, and the files that it writes, stay as they are within a major version:
-// what one version wrote, a later one reads. New fields, codes and reasons may be added; programs should not rely on
-// the text of an error.
+// The names, codes and reasons of this package, and the files that it writes, stay as they are
+// within a major version: what one version wrote, a later one reads. New fields, codes and reasons
+// may be added; programs should not rely on the text of an error.
 package journal

@@ -12,7 +12,8 @@ import (
 
 // Entry is one file of a journal whose wrapper and integrity have been checked.
 type Entry struct {
-	// Name is the file name, Type the layout's name for its kind, Number its number or -1 for a single file.
+	// Name is the file name, Type the layout's name for its kind, Number its number or -1 for a
+	// single file.
 	Name   string
 	Type   string
 	Number int
@@ -24,8 +25,9 @@ type Entry struct {
 	prefix string // of the layout's codes
 }
 
-// Decode reads the payload into v, a pointer to a struct that this program writes such payloads from: every member of v
-// must be present, as encoding/json writes it, and nothing else. What is wrong is an [*Error] that names the member.
+// Decode reads the payload into v, a pointer to a struct that this program writes such payloads
+// from: every member of v must be present, as encoding/json writes it, and nothing else. What is
+// wrong is an [*Error] that names the member.
 func (e Entry) Decode(v any) error {
 	err := strictjson.Exact(e.Payload, v)
 	if wrong, ok := errors.AsType[*strictjson.Error](err); ok {
@@ -70,7 +72,8 @@ func (l *Layout) unseal(name string, data []byte) (Entry, error) {
 	if err != nil {
 		return Entry{}, l.foreign(name, err)
 	}
-	// Read from the canonical form, so that the payload comes out canonical too. The strict reading is only done to say what is wrong.
+	// Read from the canonical form, so that the payload comes out canonical too. The strict reading
+	// is only done to say what is wrong.
 	var w wrapper
 	_ = json.Unmarshal(canonical, &w)
 	e := l.entry(name, w.Payload)
@@ -91,7 +94,8 @@ func (l *Layout) unseal(name string, data []byte) (Entry, error) {
 	return Entry{}, l.fault(CodeInvalid, name, "integrity", "is not the digest of the payload")
 }
 
-// wrap is the canonical form of an entry's file, put together from its parts: the member names are in order.
+// wrap is the canonical form of an entry's file, put together from its parts: the member names are
+// in order.
 func (l *Layout) wrap(e Entry) ([]byte, error) {
 	kind, err := strictjson.Canonical(l.Kind)
 	if err != nil {
@@ -101,7 +105,8 @@ func (l *Layout) wrap(e Entry) ([]byte, error) {
 		[]byte(`,"schema_version":"`+version+`"}`)), nil
 }
 
-// Record is the content of a journal: a verified view in memory. The Record of a [Journal] grows with it; that of [Read] stays as it is.
+// Record is the content of a journal: a verified view in memory. The Record of a [Journal] grows
+// with it; that of [Read] stays as it is.
 type Record struct {
 	layout       *Layout
 	planDigest   string
@@ -158,8 +163,8 @@ func (r *Record) RestrictionOf(attempt string) (Restriction, bool) {
 	return Restriction{}, false
 }
 
-// Unfinished names the open entries that no entry closes, in order. [Record.RestrictionOf] says which of
-// them a restriction nevertheless ends.
+// Unfinished names the open entries that no entry closes, in order. [Record.RestrictionOf] says
+// which of them a restriction nevertheless ends.
 func (r *Record) Unfinished() []string {
 	closed := map[string]bool{}
 	for _, f := range r.facts {
@@ -177,8 +182,9 @@ func (r *Record) Unfinished() []string {
 	return open
 }
 
-// Pending reports whether there is a marker of a request whose outcome is not recorded. A marker whose nonce a
-// restriction or an entry carries is finished and does not count. [Record.Doubts] describes the request.
+// Pending reports whether there is a marker of a request whose outcome is not recorded. A marker
+// whose nonce a restriction or an entry carries is finished and does not count. [Record.Doubts]
+// describes the request.
 func (r *Record) Pending() bool { return r.pending != nil && !r.finished(r.pending.Nonce) }
 
 func (r *Record) finished(nonce string) bool {

@@ -17,25 +17,36 @@ type Code string
 // Error is the code itself.
 func (c Code) Error() string { return string(c) }
 
-// The codes of this package. Those of the folder, the last three, stand without the layout's prefix.
+// The codes of this package. Those of the folder, the last three, stand without the layout's
+// prefix.
 const (
-	CodeInvalid    Code = "evidence-invalid"    // something in the folder is not what this program writes
-	CodeUnreadable Code = "evidence-unreadable" // the folder or a file cannot be read
-	CodeMissing    Code = "provenance-missing"  // a required entry is absent, or there are too many files
-	CodeWaiting    Code = "backoff-waiting"     // a restriction has not ended
-	CodeUnresolved Code = "backoff-unresolved"  // the end of a restriction, or of a request, is not known
-	CodeLimit      Code = "backoff-limit"       // the journal has as many restrictions as it may have
-	CodeExists     Code = "journal-exists"      // a new journal needs an empty folder
+	// CodeInvalid: something in the folder is not what this program writes
+	CodeInvalid Code = "evidence-invalid"
+	// CodeUnreadable: the folder or a file cannot be read
+	CodeUnreadable Code = "evidence-unreadable"
+	// CodeMissing: a required entry is absent, or there are too many files
+	CodeMissing Code = "provenance-missing"
+	// CodeWaiting: a restriction has not ended
+	CodeWaiting Code = "backoff-waiting"
+	// CodeUnresolved: the end of a restriction, or of a request, is not known
+	CodeUnresolved Code = "backoff-unresolved"
+	// CodeLimit: the journal has as many restrictions as it may have
+	CodeLimit Code = "backoff-limit"
+	// CodeExists: a new journal needs an empty folder
+	CodeExists Code = "journal-exists"
 
-	CodeFolder  Code = "private-directory-invalid" // the folder or an ancestor is not private enough
-	CodeReceipt Code = "receipt-failed"            // a file could not be durably written or removed
-	CodeLocked  Code = "journal-locked"            // another process is using the folder
+	// CodeFolder: the folder or an ancestor is not private enough
+	CodeFolder Code = "private-directory-invalid"
+	// CodeReceipt: a file could not be durably written or removed
+	CodeReceipt Code = "receipt-failed"
+	// CodeLocked: another process is using the folder
+	CodeLocked Code = "journal-locked"
 )
 
 // Error is every error of this package but those of a layout that cannot be used.
 //
-// A [Layout]'s functions return one with Field and Reason to say what is wrong with an entry; the package fills in the
-// rest. Any other error of theirs becomes the Reason of one.
+// A [Layout]'s functions return one with Field and Reason to say what is wrong with an entry; the
+// package fills in the rest. Any other error of theirs becomes the Reason of one.
 type Error struct {
 	// Code is what errors.Is compares.
 	Code Code
@@ -117,7 +128,8 @@ func (l *Layout) foreign(entry string, err error) *Error {
 	return l.fault(CodeInvalid, entry, "", "%v", err)
 }
 
-// folder types an error of the folder below, so that a caller outside of this module can name it. It is nil for nil.
+// folder types an error of the folder below, so that a caller outside of this module can name it.
+// It is nil for nil.
 func (l *Layout) folder(err error) error {
 	d, ok := errors.AsType[*durable.Error](err)
 	switch {

@@ -11,8 +11,8 @@ import (
 	"github.com/ecluse-gate/ecluse/journal/journaltest"
 )
 
-// Whatever goes wrong is an *Error that errors.Is finds by its code, the folder's rules and locks included, and keeps
-// its cause. S93, S152.
+// Whatever goes wrong is an *Error that errors.Is finds by its code, the folder's rules and locks
+// included, and keeps its cause. S93, S152.
 func TestErrorsAreTyped(t *testing.T) {
 	for ours, folder := range map[journal.Code]durable.Code{
 		journal.CodeFolder: durable.CodeDirectory, journal.CodeReceipt: durable.CodeReceipt, journal.CodeLocked: durable.CodeLocked,

@@ -36,7 +36,8 @@ var notes = &journal.Layout{
 	},
 }
 
-// Two writes are recorded, the third is throttled for a minute. The next process knows it from the folder alone.
+// Two writes are recorded, the third is throttled for a minute. The next process knows it from the
+// folder alone.
 func Example() {
 	root, err := journaltest.Root()
 	if err != nil {

@@ -13,17 +13,19 @@ import (
 	"github.com/ecluse-gate/ecluse/journal/journaltest"
 )
 
-// modes are what happens at a step: it fails and does nothing, it fails and has its effect all the same, or the process dies behind it. To
-// die before a step is to die behind the one before it.
+// modes are what happens at a step: it fails and does nothing, it fails and has its effect all the
+// same, or the process dies behind it. To die before a step is to die behind the one before it.
 var modes = []string{"error", "error but landed", "killed"}
 
 var errDisk = errors.New("input/output error")
 
 type killed struct{}
 
-// Style 3, S94, S101 to S105 and the crash table: every system call of a whole run fails, with and without its effect, or the process is
-// killed at it. Whatever was acknowledged is there afterwards; the verdict is that of the call before or of the call itself; the
-// next run can open the journal; and a failure lets no further request begin. tc-084, tc-086: what was known before is known after.
+// Style 3, S94, S101 to S105 and the crash table: every system call of a whole run fails, with and
+// without its effect, or the process is killed at it. Whatever was acknowledged is there
+// afterwards; the verdict is that of the call before or of the call itself; the next run can open
+// the journal; and a failure lets no further request begin. tc-084, tc-086: what was known before
+// is known after.
 func TestEveryStepFails(t *testing.T) {
 	verdicts := prefixes(t)
 	for _, mode := range modes {
@@ -128,7 +130,8 @@ func checkAfter(t *testing.T, s *state, k, done int, verdicts []string) {
 		v = codeOf(err)
 	}
 	allowed := verdicts[done : done+2]
-	if done == 0 { // Create has steps of its own: no folder, an empty folder, a folder with run.json
+	// Create has steps of its own: no folder, an empty folder, a folder with run.json
+	if done == 0 {
 		allowed = append([]string{"file-upload-provenance-missing"}, allowed...)
 	}
 	if !slices.Contains(allowed, v) {

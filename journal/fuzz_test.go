@@ -9,8 +9,8 @@ import (
 	"github.com/ecluse-gate/ecluse/journal"
 )
 
-// Whatever stands in one file of a journal, loading it neither panics nor accepts what the writer could not have written: an accepted file
-// has a payload whose digest it states.
+// Whatever stands in one file of a journal, loading it neither panics nor accepts what the writer
+// could not have written: an accepted file has a payload whose digest it states.
 func FuzzFile(f *testing.F) {
 	good := contents(f, withMarker(f))
 	for name, data := range good {

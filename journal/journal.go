@@ -15,10 +15,11 @@ import (
 
 // Options are the options of [Create] and [Open]. The zero value is right for production.
 type Options struct {
-	// Around stands in for every system call that changes the folder or makes a change permanent: it must call the
-	// call, or fail in its place, or call it and fail all the same. It exists for tests of what happens when the disk
-	// fails. step names the call: "create", "write", "fsync", "read-back", "link", "check-link", "unlink-temp",
-	// "fsync-dir", "reopen", "remove", "fsync-removed", "mkdir", "fsync-parent". name is the file, or the folder's path.
+	// Around stands in for every system call that changes the folder or makes a change permanent:
+	// it must call the call, or fail in its place, or call it and fail all the same. It exists for
+	// tests of what happens when the disk fails. step names the call: "create", "write", "fsync",
+	// "read-back", "link", "check-link", "unlink-temp", "fsync-dir", "reopen", "remove",
+	// "fsync-removed", "mkdir", "fsync-parent". name is the file, or the folder's path.
 	Around func(step, name string, call func() error) error
 }
 
@@ -31,7 +32,8 @@ func (o Options) durable() durable.Options {
 	}}
 }
 
-// Journal is a journal that this process may write to. It holds the lock of its folder until Close. It is for one goroutine at a time.
+// Journal is a journal that this process may write to. It holds the lock of its folder until Close.
+// It is for one goroutine at a time.
 type Journal struct {
 	dir     *durable.Dir
 	layout  *Layout
@@ -39,8 +41,9 @@ type Journal struct {
 	latched error
 }
 
-// Create starts a journal: it makes the folder with mode 0700 when there is none, refuses one that is not empty (CodeExists), takes the
-// lock, and writes the founding entry. When it returns, the founding entry is on the disk.
+// Create starts a journal: it makes the folder with mode 0700 when there is none, refuses one that
+// is not empty (CodeExists), takes the lock, and writes the founding entry. When it returns, the
+// founding entry is on the disk.
 func Create(dir string, l *Layout, founding any, opt Options) (*Journal, error) {
 	if err := l.validate(); err != nil {
 		return nil, err
@@ -83,8 +86,8 @@ func (j *Journal) start(founding any) error {
 	return err
 }
 
-// Open takes an existing journal's lock, completes what a killed process left unfinished, and loads and verifies everything. A marker whose
-// exchange a record finishes is removed; nothing else is.
+// Open takes an existing journal's lock, completes what a killed process left unfinished, and loads
+// and verifies everything. A marker whose exchange a record finishes is removed; nothing else is.
 func Open(dir string, l *Layout, opt Options) (*Journal, error) {
 	if err := l.validate(); err != nil {
 		return nil, err
@@ -101,7 +104,8 @@ func (j *Journal) restore() error {
 	if err := j.dir.Lock(false); err != nil {
 		return j.layout.folder(err)
 	}
-	// Settling comes first: what the checks are about to rely on must not be lost by a power failure later on.
+	// Settling comes first: what the checks are about to rely on must not be lost by a power
+	// failure later on.
 	warnings, err := j.dir.Settle()
 	if err != nil {
 		return j.layout.folder(err)
@@ -145,9 +149,10 @@ func (j *Journal) latch(err error) error {
 	return err
 }
 
-// Append writes one of the caller's entries. It is checked as it will be when it is loaded; an entry that would make the journal invalid
-// is refused and nothing is written. A failure to write is latched, and the entry may or may not be there. Append still works after
-// a latched failure, so that what is already known can be recorded.
+// Append writes one of the caller's entries. It is checked as it will be when it is loaded; an
+// entry that would make the journal invalid is refused and nothing is written. A failure to write
+// is latched, and the entry may or may not be there. Append still works after a latched failure, so
+// that what is already known can be recorded.
 func (j *Journal) Append(name string, payload any) (Entry, error) {
 	if t, _, ok := j.layout.split(name); !ok || t == nil {
 		return Entry{}, j.layout.fault(CodeInvalid, name, "", "is not an entry that callers may write")
@@ -201,9 +206,9 @@ type Exchange struct {
 	marker  marker
 }
 
-// Begin asks whether a request may be sent at now and, if so, writes the marker. It refuses with a latched earlier
-// failure, with CodeWaiting or CodeUnresolved and the status in the error, and with CodeLimit when a restriction could
-// no longer be recorded. Nothing may be sent when it fails.
+// Begin asks whether a request may be sent at now and, if so, writes the marker. It refuses with a
+// latched earlier failure, with CodeWaiting or CodeUnresolved and the status in the error, and with
+// CodeLimit when a restriction could no longer be recorded. Nothing may be sent when it fails.
 func (j *Journal) Begin(now time.Time, q Request) (*Exchange, error) {
 	if j.latched != nil {
 		return nil, j.latched
@@ -246,8 +251,8 @@ func (l *Layout) blocked(s Status) *Error {
 	return e
 }
 
-// Gate is the check that Begin makes, for callers that must know before they do anything else, such as asking for
-// a token.
+// Gate is the check that Begin makes, for callers that must know before they do anything else, such
+// as asking for a token.
 func (r *Record) Gate(now time.Time) error {
 	if s := r.Status(now, ""); !s.May() {
 		return r.layout.blocked(s)
@@ -258,9 +263,10 @@ func (r *Record) Gate(now time.Time) error {
 // Nonce is what an entry that finishes this exchange must carry.
 func (x *Exchange) Nonce() string { return x.marker.Nonce }
 
-// Restrict records the restriction that a throttled answer carried, and then removes the marker. When the restriction
-// could not be written the marker stays, so that the next run knows. The digest of the recorded one is what a result
-// names as its restriction; it is returned together with the error when only the marker could not be removed.
+// Restrict records the restriction that a throttled answer carried, and then removes the marker.
+// When the restriction could not be written the marker stays, so that the next run knows. The
+// digest of the recorded one is what a result names as its restriction; it is returned together
+// with the error when only the marker could not be removed.
 func (x *Exchange) Restrict(r Restriction) (Restriction, error) {
 	e, err := x.j.write(x.j.record.nextRestriction(), x.stored(r))
 	if err != nil {
@@ -284,8 +290,8 @@ func (x *Exchange) stored(r Restriction) stored {
 	return b
 }
 
-// Done removes the marker: the exchange is over, and its outcome is recorded. The marker is removed only while it
-// holds what Begin wrote. A failure is latched.
+// Done removes the marker: the exchange is over, and its outcome is recorded. The marker is removed
+// only while it holds what Begin wrote. A failure is latched.
 func (x *Exchange) Done() error { return x.j.unmark() }
 
 func (j *Journal) unmark() error {

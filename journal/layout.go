@@ -18,24 +18,26 @@ const (
 	version         = "1.0"                  // of the wrapper, of restrictions and of markers
 )
 
-// Layout describes the caller's entries. It is read only; one value may serve many journals at once.
+// Layout describes the caller's entries. It is read only; one value may serve many journals at
+// once.
 type Layout struct {
 	// Kind is the wrapper's kind in every file of the journal.
 	Kind string
-	// Prefix goes before the codes of this package in their full form: with "file-upload", CodeInvalid reads
-	// "file-upload-evidence-invalid". It may be empty.
+	// Prefix goes before the codes of this package in their full form: with "file-upload",
+	// CodeInvalid reads "file-upload-evidence-invalid". It may be empty.
 	Prefix string
-	// Types are the caller's entry types. The first is the founding entry: a single file that [Create] writes and that
-	// everything else is bound to.
+	// Types are the caller's entry types. The first is the founding entry: a single file that
+	// [Create] writes and that everything else is bound to.
 	Types []Type
-	// PlanDigest checks the founding entry and gives the digest that every marker and restriction repeats: "sha256:"
-	// and 64 hex digits that say what this journal carries out. Nil means the digest of the founding entry itself.
+	// PlanDigest checks the founding entry and gives the digest that every marker and restriction
+	// repeats: "sha256:" and 64 hex digits that say what this journal carries out. Nil means the
+	// digest of the founding entry itself.
 	PlanDigest func(founding Entry) (string, error)
-	// Restriction checks the caller's part of a restriction: its origin and metadata, against its times. It is
-	// asked for an operator's statement as well. Nil accepts everything.
+	// Restriction checks the caller's part of a restriction: its origin and metadata, against its
+	// times. It is asked for an operator's statement as well. Nil accepts everything.
 	Restriction func(r Restriction) error
-	// Check reports what is wrong with the entries taken together, or nil. It runs after every check of this package has
-	// passed, when a journal is loaded and before an entry is written.
+	// Check reports what is wrong with the entries taken together, or nil. It runs after every
+	// check of this package has passed, when a journal is loaded and before an entry is written.
 	Check func(r *Record) error
 }
 
@@ -43,20 +45,22 @@ type Layout struct {
 type Type struct {
 	// Name is the file name without number and extension.
 	Name string
-	// Max is how many entries there may be: NAME-0000.json to NAME-(Max-1).json, at most 10000. Zero means the single file NAME.json.
+	// Max is how many entries there may be: NAME-0000.json to NAME-(Max-1).json, at most 10000.
+	// Zero means the single file NAME.json.
 	Max int
 	// Required makes a journal without this entry CodeMissing.
 	Required bool
 	// Dense makes a gap in the numbering CodeInvalid.
 	Dense bool
-	// Facts checks a payload and says what it means to the journal. Nil accepts every object and says nothing.
+	// Facts checks a payload and says what it means to the journal. Nil accepts every object and
+	// says nothing.
 	Facts func(e Entry) (Facts, error)
 }
 
 // Facts is what an entry says, as far as this package needs to know.
 type Facts struct {
-	// Open says that the entry announces a request, and that the journal is unresolved until another entry closes it,
-	// or a restriction names it.
+	// Open says that the entry announces a request, and that the journal is unresolved until
+	// another entry closes it, or a restriction names it.
 	Open bool
 	// URL is, for an open entry, where the request goes; "" leaves it unchecked.
 	URL string
@@ -64,8 +68,9 @@ type Facts struct {
 	Closes string
 	// Nonce is the nonce of the pending request that this entry finishes, or "".
 	Nonce string
-	// Restriction is the digest of the restriction that was recorded for the answer which this entry records, or "".
-	// RestrictionField is the member that holds it, for error texts. RequestID is compared with the restriction's.
+	// Restriction is the digest of the restriction that was recorded for the answer which this
+	// entry records, or "". RestrictionField is the member that holds it, for error texts.
+	// RequestID is compared with the restriction's.
 	Restriction      string
 	RestrictionField string
 	RequestID        string
@@ -76,7 +81,8 @@ type Facts struct {
 // Numbered is the name of a numbered entry: Numbered("result", 7) is "result-0007.json".
 func Numbered(name string, number int) string { return fmt.Sprintf("%s-%04d.json", name, number) }
 
-// MaxFiles is how many files a journal of this layout may hold: its entries, the restrictions and the marker.
+// MaxFiles is how many files a journal of this layout may hold: its entries, the restrictions and
+// the marker.
 func (l *Layout) MaxFiles() int {
 	n := 1 + MaxRestrictions
 	for _, t := range l.Types {

@@ -33,8 +33,8 @@ type storedRestriction struct {
 	Origin        string                   `json:"origin"`
 }
 
-// full writes a journal of the largest size without syncing, file by file: run, acknowledgement, 4 x 200 entries, 200 restrictions and a marker.
-// S114: 1003 = 3 + 4 x 200 + 200.
+// full writes a journal of the largest size without syncing, file by file: run, acknowledgement, 4
+// x 200 entries, 200 restrictions and a marker. S114: 1003 = 3 + 4 x 200 + 200.
 func full(tb testing.TB) string {
 	tb.Helper()
 	dir := journaltest.Dir(tb)
@@ -79,7 +79,8 @@ func full(tb testing.TB) string {
 	return dir
 }
 
-// S102, S114, issue 3: the largest journal loads; one file more is refused; no further request may begin in it.
+// S102, S114, issue 3: the largest journal loads; one file more is refused; no further request may
+// begin in it.
 func TestLargestJournal(t *testing.T) {
 	dir := full(t)
 	if layout.MaxFiles() != 1003 || len(contents(t, dir)) != 1003 {
@@ -118,7 +119,8 @@ func TestLargestJournal(t *testing.T) {
 	}
 }
 
-// The cost of the checks of one entry at the end of a long journal; the disk refuses it before it does anything.
+// The cost of the checks of one entry at the end of a long journal; the disk refuses it before it
+// does anything.
 func BenchmarkAppendLate(b *testing.B) {
 	dir := full(b)
 	last := journal.Numbered("retry-result", 199)
@@ -143,7 +145,8 @@ func BenchmarkAppendLate(b *testing.B) {
 	}
 }
 
-// S99: a new journal needs an empty folder. Leftovers of a run that died before its first entry do not count.
+// S99: a new journal needs an empty folder. Leftovers of a run that died before its first entry do
+// not count.
 func TestCreateNeedsAnEmptyFolder(t *testing.T) {
 	dir := journaltest.Dir(t)
 	leftover := filepath.Join(dir, ".publishing-"+strings.Repeat("0", 32))
@@ -181,7 +184,8 @@ func TestCreateNeedsAPrivateFolder(t *testing.T) {
 	}
 }
 
-// S152: while one process has the journal, every other one is refused at once, readers included; two readers do not disturb each other.
+// S152: while one process has the journal, every other one is refused at once, readers included;
+// two readers do not disturb each other.
 func TestLocked(t *testing.T) {
 	if dir := os.Getenv("JOURNAL_TEST_DIR"); dir != "" {
 		_, err := journal.Open(dir, layout, journal.Options{})
@@ -207,7 +211,8 @@ func TestLocked(t *testing.T) {
 		t.Error(out)
 	}
 	j.Close()
-	if out := ask(); !strings.Contains(out, `writer="" reader="journal-locked"`) { // its own writer is in the reader's way
+	// its own writer is in the reader's way
+	if out := ask(); !strings.Contains(out, `writer="" reader="journal-locked"`) {
 		t.Error(out)
 	}
 }
@@ -259,7 +264,8 @@ func TestAppendNeverReplaces(t *testing.T) {
 	}
 }
 
-// S101: the marker is removed only while it holds what was written; S105: the failure is latched, and what was learnt can still be kept.
+// S101: the marker is removed only while it holds what was written; S105: the failure is latched,
+// and what was learnt can still be kept.
 func TestChangedMarkerStays(t *testing.T) {
 	j := begun(t)
 	x, err := j.Begin(noon, journal.Request{Method: "GET", URL: listURL})
@@ -285,8 +291,9 @@ func TestChangedMarkerStays(t *testing.T) {
 	}
 }
 
-// S103, S104, S105: the restriction goes first, then the marker. When the restriction cannot be written, the marker stays and says so to the
-// next run; when only the marker cannot be removed, the restriction is given to the caller together with the failure. Both are latched.
+// S103, S104, S105: the restriction goes first, then the marker. When the restriction cannot be
+// written, the marker stays and says so to the next run; when only the marker cannot be removed,
+// the restriction is given to the caller together with the failure. Both are latched.
 func TestThrottledFails(t *testing.T) {
 	for name, tt := range map[string]struct {
 		file, step string

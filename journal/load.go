@@ -17,8 +17,8 @@ type store interface {
 // maxLeftovers is how many temporary files of killed runs a folder may hold besides its files.
 const maxLeftovers = 256
 
-// load reads and checks everything. The record holds what could be read; faults are in the order of importance, and empty when the journal
-// is sound.
+// load reads and checks everything. The record holds what could be read; faults are in the order of
+// importance, and empty when the journal is sound.
 func load(from store, l *Layout) (*Record, []*Error) {
 	r := newRecord(l)
 	names, leftovers, err := from.List(l.MaxFiles() + maxLeftovers)
@@ -64,7 +64,7 @@ func (ld *loader) add(err error) {
 	}
 }
 
-// required reports absent entries first: without them nothing else can be judged (S114).
+// required reports absent entries first: without them nothing else can be judged.
 func (ld *loader) required(names []string) {
 	for i, t := range ld.l.Types {
 		if name := t.Name + ".json"; (t.Required || i == 0) && t.Max == 0 && !slices.Contains(names, name) {
@@ -106,7 +106,8 @@ func (ld *loader) file(name string) {
 	ld.add(ld.read(name))
 }
 
-// place checks one entry by itself and puts it into the record. It changes the record only if the entry is sound.
+// place checks one entry by itself and puts it into the record. It changes the record only if the
+// entry is sound.
 func (l *Layout) place(r *Record, e Entry) error {
 	if e.Name == pendingName {
 		var p marker
@@ -164,7 +165,8 @@ func (l *Layout) placeRestriction(r *Record, e Entry) error {
 	return nil
 }
 
-// Read loads a journal without changing anything, under a lock that it shares with other readers. Every fault is an error.
+// Read loads a journal without changing anything, under a lock that it shares with other readers.
+// Every fault is an error.
 func Read(dir string, l *Layout) (*Record, error) {
 	r, faults, err := Inspect(dir, l)
 	if err != nil {
@@ -176,8 +178,8 @@ func Read(dir string, l *Layout) (*Record, error) {
 	return r, nil
 }
 
-// Inspect is [Read] for a report: it returns all faults, and whatever of the journal could be read. The error is only about the folder
-// itself: not private, absent, or locked.
+// Inspect is [Read] for a report: it returns all faults, and whatever of the journal could be read.
+// The error is only about the folder itself: not private, absent, or locked.
 func Inspect(dir string, l *Layout) (*Record, []*Error, error) {
 	if err := l.validate(); err != nil {
 		return nil, nil, err

@@ -27,8 +27,8 @@ type disk struct {
 	folder       *os.File // open while mounted; the power switch
 }
 
-// newDisk makes and mounts a file system, or skips. Where CI promises root and the tools, a missing tool is a failure; a machine that
-// cannot mount loop devices at all still skips, loudly.
+// newDisk makes and mounts a file system, or skips. Where CI promises root and the tools, a missing
+// tool is a failure; a machine that cannot mount loop devices at all still skips, loudly.
 func newDisk(t *testing.T, kind string) *disk {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -93,7 +93,8 @@ func (d *disk) unmount() {
 // settle writes everything back, so that only what comes later can be lost.
 func (d *disk) settle() error { return unix.Syncfs(int(d.folder.Fd())) }
 
-// cut takes the power away: nothing that is not on the disk yet will be, and every later call fails.
+// cut takes the power away: nothing that is not on the disk yet will be, and every later call
+// fails.
 func (d *disk) cut() error {
 	const shutdown, withoutFlush = 0x8004587d, 2
 	flag := uint32(withoutFlush)
@@ -104,8 +105,9 @@ func (d *disk) cut() error {
 	return nil
 }
 
-// Issue 3, power-loss matrix; tc-088: the power goes at every step of a journal run, on ext4 and xfs. After the remount everything that was
-// acknowledged is there, and the verdict is the crash table's.
+// Issue 3, power-loss matrix; tc-088: the power goes at every step of a journal run, on ext4 and
+// xfs. After the remount everything that was acknowledged is there, and the verdict is the crash
+// table's.
 func TestPowerLoss(t *testing.T) {
 	for _, kind := range []string{"ext4", "xfs"} {
 		t.Run(kind, func(t *testing.T) {
@@ -154,14 +156,17 @@ func playUntilCut(t *testing.T, d *disk, s *state, calls []call, k int) (done in
 	}
 	done, err := s.play(calls)
 	if reached && err == nil && done == len(calls) {
-		// The last steps only read; a run that ends behind a cut has lost nothing if the checks say so.
+		// The last steps only read; a run that ends behind a cut has lost nothing if the checks say
+		// so.
 		done--
 	}
 	return done, reached
 }
 
-// The test above would also pass on a disk that never forgets. So: on the same disks, a file that is linked without a sync of its folder is
-// forgotten, and one that is written without a sync of its own is forgotten or empty; in one of five tries, since the kernel may write at any time. tc-088.
+// The test above would also pass on a disk that never forgets. So: on the same disks, a file that
+// is linked without a sync of its folder is forgotten, and one that is written without a sync of
+// its own is forgotten or empty; in one of five tries, since the kernel may write at any time.
+// tc-088.
 func TestPowerLossForgets(t *testing.T) {
 	for _, kind := range []string{"ext4", "xfs"} {
 		for _, skipped := range []durable.Step{durable.StepSync, durable.StepSyncDir} {
@@ -169,7 +174,8 @@ func TestPowerLossForgets(t *testing.T) {
 				d := newDisk(t, kind)
 				skip := []durable.Step{skipped}
 				if skipped == durable.StepSync {
-					skip = append(skip, durable.StepSyncDir) // syncing the folder may write the file back as well
+					// syncing the folder may write the file back as well
+					skip = append(skip, durable.StepSyncDir)
 				}
 				for try := range 5 {
 					if forgets(t, d, filepath.Join(d.mount, fmt.Sprint("private-", try)), skip) {
@@ -182,7 +188,8 @@ func TestPowerLossForgets(t *testing.T) {
 	}
 }
 
-// forgets publishes a file without some steps, cuts the power, and tells whether the file is gone or empty.
+// forgets publishes a file without some steps, cuts the power, and tells whether the file is gone
+// or empty.
 func forgets(t *testing.T, d *disk, dir string, skip []durable.Step) bool {
 	t.Helper()
 	if err := errors.Join(os.Mkdir(dir, 0o700), d.settle()); err != nil {

@@ -13,8 +13,9 @@ import (
 	"github.com/ecluse-gate/ecluse/journal/journaltest"
 )
 
-// Whatever a program does with a journal, in whatever order, however often it is restarted and whatever the clock does: a request begins only
-// when every end that a server named has passed and nothing is open; and what is in memory is what is on the disk. tc-084, tc-086.
+// Whatever a program does with a journal, in whatever order, however often it is restarted and
+// whatever the clock does: a request begins only when every end that a server named has passed and
+// nothing is open; and what is in memory is what is on the disk. tc-084, tc-086.
 func TestAnyHistory(t *testing.T) {
 	root, err := journaltest.Root()
 	if err != nil {
@@ -57,7 +58,8 @@ type history struct {
 	steps int
 }
 
-// request begins a request, if it may, and ends it in one of four ways. It gives the exchange when the caller has to end it.
+// request begins a request, if it may, and ends it in one of four ways. It gives the exchange when
+// the caller has to end it.
 func (h *history) request(t *rapid.T, q journal.Request) (*journal.Exchange, string) {
 	x, err := h.j.Begin(h.now, q)
 	allowed := !h.stuck

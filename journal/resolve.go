@@ -24,12 +24,14 @@ type Review struct {
 	Outcome string `json:"outcome"`
 	// Approval is the digest of what the operator approved.
 	Approval string `json:"approval"`
-	// Metadata is that of the restriction which records the statement, see [Restriction]. It may be nil.
+	// Metadata is that of the restriction which records the statement, see [Restriction]. It may be
+	// nil.
 	Metadata json.RawMessage `json:"-"`
 }
 
-// Doubt is one thing that keeps a journal unresolved and that an operator can resolve: a request whose outcome is not
-// recorded, an attempt without a result, or a restriction without an end. Reason is one of the Reason constants.
+// Doubt is one thing that keeps a journal unresolved and that an operator can resolve: a request
+// whose outcome is not recorded, an attempt without a result, or a restriction without an end.
+// Reason is one of the Reason constants.
 type Doubt struct {
 	Reason        string  `json:"reason"`
 	Method        string  `json:"method"`
@@ -45,7 +47,8 @@ func (r *Record) Doubts() []Doubt {
 	open := slices.DeleteFunc(r.Unfinished(), func(name string) bool { _, ended := r.RestrictionOf(name); return ended })
 	if p := r.pending; r.Pending() {
 		d := Doubt{Reason: ReasonPending, Method: p.Method, URLDigest: p.URLDigest, Nonce: &p.Nonce}
-		// A POST that was pending while an attempt was open is that attempt's, unless the attempt went elsewhere.
+		// A POST that was pending while an attempt was open is that attempt's, unless the attempt
+		// went elsewhere.
 		if p.Method == "POST" && len(open) > 0 && r.mayBe(open[len(open)-1], p.URLDigest) {
 			d.Attempt, d.AttemptDigest = r.reference(open[len(open)-1])
 			open = open[:len(open)-1]
@@ -78,10 +81,11 @@ func (r *Record) reference(name string) (*string, *string) {
 	return &e.Name, &e.Digest
 }
 
-// Resolve appends an operator's statement about one doubt as a restriction with a review, and removes the marker that
-// it finishes. The journal stays blocked until notBefore, which must be at least [ReviewDelay] after reviewed, the time
-// of the operator's review; reviewed must not be after now, nor before the receipt of any restriction. It frees the
-// journal, never the attempt: an interrupted attempt never gets a result.
+// Resolve appends an operator's statement about one doubt as a restriction with a review, and
+// removes the marker that it finishes. The journal stays blocked until notBefore, which must be at
+// least [ReviewDelay] after reviewed, the time of the operator's review; reviewed must not be after
+// now, nor before the receipt of any restriction. It frees the journal, never the attempt: an
+// interrupted attempt never gets a result.
 func (j *Journal) Resolve(now, reviewed, notBefore time.Time, d Doubt, statement Review) (Restriction, error) {
 	if j.latched != nil {
 		return Restriction{}, j.latched

@@ -39,8 +39,9 @@ var (
 
 const quiet = journal.ReviewDelay * time.Second
 
-// S151, row "pending of any GET": only an operator's record frees the journal; then it is quiet for ten minutes. S116: no clock and no later
-// request did. tc-085: there is an explicit, recorded way out, and it works without deleting anything.
+// S151, row "pending of any GET": only an operator's record frees the journal; then it is quiet for
+// ten minutes. S116: no clock and no later request did. tc-085: there is an explicit, recorded way
+// out, and it works without deleting anything.
 func TestResolvePending(t *testing.T) {
 	j := crashed(t, 5)
 	doubts := j.Record().Doubts()
@@ -75,7 +76,8 @@ func TestResolvePending(t *testing.T) {
 	}
 }
 
-// S151: an interrupted upload. The record frees the journal; the attempt has no result for ever, and none can be written later.
+// S151: an interrupted upload. The record frees the journal; the attempt has no result for ever,
+// and none can be written later.
 func TestResolveUpload(t *testing.T) {
 	for name, calls := range map[string]int{"attempt only": 7, "attempt and marker": 8} {
 		t.Run(name, func(t *testing.T) {
@@ -179,7 +181,8 @@ func TestResolveRefuses(t *testing.T) {
 	}
 }
 
-// S151: a kill or a failing disk inside a resolve leaves the doubt or its settlement, never half of it.
+// S151: a kill or a failing disk inside a resolve leaves the doubt or its settlement, never half of
+// it.
 func TestResolveFailsAtEveryStep(t *testing.T) {
 	for k := range 30 {
 		for _, landed := range []bool{false, true} {

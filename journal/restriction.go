@@ -9,25 +9,28 @@ import (
 	"github.com/ecluse-gate/ecluse/retryafter"
 )
 
-// RetryAfterTiming is when a throttled answer came and when its restriction ends, in whole Unix seconds UTC.
+// RetryAfterTiming is when a throttled answer came and when its restriction ends, in whole Unix
+// seconds UTC.
 type RetryAfterTiming struct {
-	// ReceivedAtUTC is when the answer was received, rounded down; nil when the clock was not usable.
+	// ReceivedAtUTC is when the answer was received, rounded down; nil when the clock was not
+	// usable.
 	ReceivedAtUTC *int64 `json:"received_at_utc"`
-	// NotBeforeUTC is the first second at which a request may be sent again, rounded up; nil when it is unknown, which leaves
-	// the journal unresolved.
+	// NotBeforeUTC is the first second at which a request may be sent again, rounded up; nil when
+	// it is unknown, which leaves the journal unresolved.
 	NotBeforeUTC *int64 `json:"not_before_utc"`
 	// ServerDelaySeconds is the number of seconds that the server named, if it named one.
 	ServerDelaySeconds *int64 `json:"server_delay_seconds"`
 }
 
-// Restriction is what a throttled answer said: send nothing before this time. The first four fields are the caller's;
-// the others are set on a recorded one.
+// Restriction is what a throttled answer said: send nothing before this time. The first four fields
+// are the caller's; the others are set on a recorded one.
 type Restriction struct {
-	// RequestID is the server's identifier; it is sanitised when it is recorded. "" means that there was none.
+	// RequestID is the server's identifier; it is sanitised when it is recorded. "" means that
+	// there was none.
 	RequestID string
 	Timing    RetryAfterTiming
-	// Origin and Metadata, a JSON object, are recorded unchanged beside the times; see [Layout].Restriction. Metadata
-	// may be nil. The origin "operator-review" is taken.
+	// Origin and Metadata, a JSON object, are recorded unchanged beside the times; see
+	// [Layout].Restriction. Metadata may be nil. The origin "operator-review" is taken.
 	Origin   string
 	Metadata json.RawMessage
 
@@ -35,11 +38,13 @@ type Restriction struct {
 	Name   string
 	Number int
 	Digest string
-	// Method and URLDigest are those of the request; Attempt is the open entry that it carried out, or "".
+	// Method and URLDigest are those of the request; Attempt is the open entry that it carried out,
+	// or "".
 	Method    string
 	URLDigest string
 	Attempt   string
-	// Nonce is that of the marker which the restriction finished, "" where an operator's review had none to finish.
+	// Nonce is that of the marker which the restriction finished, "" where an operator's review had
+	// none to finish.
 	Nonce string
 	// Review is set when an operator stated the end, see [Journal.Resolve].
 	Review *Review
@@ -47,8 +52,8 @@ type Restriction struct {
 	previous, attemptDigest *string
 }
 
-// FromReport makes a restriction of a parsed header field. A missing or malformed field stands for one second; a delay
-// that cannot be known leaves the journal unresolved, and is never zero.
+// FromReport makes a restriction of a parsed header field. A missing or malformed field stands for
+// one second; a delay that cannot be known leaves the journal unresolved, and is never zero.
 func FromReport(report retryafter.Report, requestID string) Restriction {
 	t := report.Timing()
 	r := Restriction{RequestID: requestID}
@@ -118,7 +123,8 @@ func (p marker) fault(l *Layout, planDigest string) *Error {
 	return nil
 }
 
-// fault reports what is wrong with a restriction by itself; its place in the journal is checked elsewhere.
+// fault reports what is wrong with a restriction by itself; its place in the journal is checked
+// elsewhere.
 func (b stored) fault(l *Layout, e Entry, planDigest string) *Error {
 	bad := func(field, why string) *Error { return l.fault(CodeInvalid, e.Name, field, "%s", why) }
 	switch {
@@ -157,7 +163,7 @@ func (b stored) fault(l *Layout, e Entry, planDigest string) *Error {
 	return nil
 }
 
-// lastSecond and firstSecond bound the years 1 to 9999 (S19).
+// lastSecond and firstSecond bound the years 1 to 9999.
 const (
 	firstSecond = -62135596800
 	lastSecond  = 253402300799
@@ -185,8 +191,9 @@ func (b stored) receiptFault() (field, why string) {
 
 // delayFault works the end out again from the receipt and the delay that the server named.
 //
-// The receipt was rounded down and the end up, so the end may lie one second further on: the fraction of the receipt is
-// not in the record. No end at all is right only where the end is beyond the year 9999.
+// The receipt was rounded down and the end up, so the end may lie one second further on: the
+// fraction of the receipt is not in the record. No end at all is right only where the end is beyond
+// the year 9999.
 func (b stored) delayFault() (field, why string) {
 	if b.Timing.ServerDelaySeconds == nil {
 		return "", ""

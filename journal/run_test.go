@@ -15,7 +15,8 @@ import (
 	"github.com/ecluse-gate/ecluse/retryafter"
 )
 
-// A layout as a tool that uploads files would have it: a run, an acknowledgement, attempts and their results.
+// A layout as a tool that uploads files would have it: a run, an acknowledgement, attempts and
+// their results.
 
 type founding struct {
 	Plan string `json:"plan"`
@@ -176,7 +177,8 @@ type state struct {
 	x       *journal.Exchange
 	event   journal.Restriction
 	entries map[string]string // acknowledged: name to digest
-	marker  string            // "yes" acknowledged as written, "no" acknowledged as removed, "" unknown
+	// "yes" acknowledged as written, "no" acknowledged as removed, "" unknown
+	marker string
 }
 
 type call struct {
@@ -207,8 +209,8 @@ func file(n, status int, at time.Time) []call {
 	return append(calls, call{"result", finish}, call{"done", (*state).done})
 }
 
-// script is a three-file run that meets a 429 on the second file, goes on after the minute, meets another on a read, and loses the answer
-// to the third file.
+// script is a three-file run that meets a 429 on the second file, goes on after the minute, meets
+// another on a read, and loses the answer to the third file.
 func script() []call {
 	later, muchLater := noon.Add(time.Minute), noon.Add(3*time.Minute)
 	get := func(at time.Time) call {
@@ -301,7 +303,8 @@ func (s *state) close() {
 	}
 }
 
-// unsynced leaves every sync out: where nobody cuts the power, waiting for the disk is most of the time.
+// unsynced leaves every sync out: where nobody cuts the power, waiting for the disk is most of the
+// time.
 var unsynced = journal.Options{Around: func(step, _ string, call func() error) error {
 	if strings.HasPrefix(step, "fsync") {
 		return nil
@@ -358,17 +361,21 @@ func complete(t testing.TB) string {
 func TestCrashTable(t *testing.T) {
 	calls := script()
 	want := map[int]string{
-		0: "private-directory-invalid",                                                                                // nothing there
-		1: "file-upload-provenance-missing", 2: "file-upload-provenance-missing", 3: "file-upload-provenance-missing", // run; pending PUT; PUT answered
+		// nothing there
+		0: "private-directory-invalid",
+		// run; pending PUT; PUT answered
+		1: "file-upload-provenance-missing", 2: "file-upload-provenance-missing", 3: "file-upload-provenance-missing",
 		4: "clear",                       // source-ack: resume everything
 		5: "unresolved: pending-request", // although only a read was cut off
 		6: "clear",
 		7: "unresolved: attempt-without-result",
 		8: "unresolved: pending-request", // pending before POST
-		9: "clear", 10: "clear",          // the result carries the nonce: the exchange is finished before its marker is gone
+		// the result carries the nonce: the exchange is finished before its marker is gone
+		9: "clear", 10: "clear",
 		11: "unresolved: attempt-without-result",
 		12: "unresolved: pending-request",
-		13: "elapsed", 14: "elapsed", // the restriction ends the attempt, then the result; its minute is over at reviewTime
+		// the restriction ends the attempt, then the result; its minute is over at reviewTime
+		13: "elapsed", 14: "elapsed",
 		15: "unresolved: pending-request",
 		16: "waiting",
 		17: "unresolved: pending-request",

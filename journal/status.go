@@ -18,18 +18,24 @@ const (
 
 // The reasons of Unresolved, besides those of a layout's [Facts].
 const (
-	ReasonPending    = "pending-request"           // a request was sent, or was about to be, and its outcome is not recorded
-	ReasonNoResult   = "attempt-without-result"    // an attempt was recorded, and its outcome is not
-	ReasonNoEnd      = "restriction-without-end"   // a server named a delay that cannot be represented, or none is known
-	ReasonClock      = "clock-invalid"             // now is outside the years 1 to 9999
-	ReasonRegression = "clock-before-last-receipt" // the clock is before the receipt of an answer: it was set back
+	// ReasonPending: a request was sent, or was about to be, and its outcome is not recorded
+	ReasonPending = "pending-request"
+	// ReasonNoResult: an attempt was recorded, and its outcome is not
+	ReasonNoResult = "attempt-without-result"
+	// ReasonNoEnd: a server named a delay that cannot be represented, or none is known
+	ReasonNoEnd = "restriction-without-end"
+	// ReasonClock: now is outside the years 1 to 9999
+	ReasonClock = "clock-invalid"
+	// ReasonRegression: the clock is before the receipt of an answer: it was set back
+	ReasonRegression = "clock-before-last-receipt"
 )
 
 // Status is the restriction status of a journal at one moment. Its JSON form has no member that
 // does not apply.
 type Status struct {
 	State State `json:"status"`
-	// NotBeforeUTC is set when waiting or elapsed: Unix seconds at which the last restriction ends or ended.
+	// NotBeforeUTC is set when waiting or elapsed: Unix seconds at which the last restriction ends
+	// or ended.
 	NotBeforeUTC *int64 `json:"not_before_utc,omitempty"`
 	// SecondsRemaining is set with it: whole seconds, rounded up; 0 when elapsed.
 	SecondsRemaining *int64 `json:"seconds_remaining,omitempty"`
@@ -40,8 +46,9 @@ type Status struct {
 // May reports whether a request may be sent.
 func (s Status) May() bool { return s.State == Clear || s.State == Elapsed }
 
-// Status works out the restriction status at now. executing names an open entry whose request is being made right now
-// and which therefore has no result yet; "" if there is none. It reads nothing and changes nothing.
+// Status works out the restriction status at now. executing names an open entry whose request is
+// being made right now and which therefore has no result yet; "" if there is none. It reads nothing
+// and changes nothing.
 func (r *Record) Status(now time.Time, executing string) Status {
 	unresolved := func(reason string) Status { return Status{State: Unresolved, Reason: reason} }
 	ofEntry := r.unresolvedEntry()
@@ -86,8 +93,8 @@ func (r *Record) unresolvedEntry() string {
 	return reason
 }
 
-// openWithoutEnd reports whether an attempt has neither a result nor a restriction that names it. A restriction ends it: the caller writes
-// the missing result from there.
+// openWithoutEnd reports whether an attempt has neither a result nor a restriction that names it. A
+// restriction ends it: the caller writes the missing result from there.
 func (r *Record) openWithoutEnd(executing string) bool {
 	return slices.ContainsFunc(r.Unfinished(), func(name string) bool {
 		_, ended := r.RestrictionOf(name)
@@ -95,7 +102,8 @@ func (r *Record) openWithoutEnd(executing string) bool {
 	})
 }
 
-// restrictionWithoutEnd reports whether a restriction has no end and no operator has stated one for it.
+// restrictionWithoutEnd reports whether a restriction has no end and no operator has stated one for
+// it.
 func (r *Record) restrictionWithoutEnd() bool {
 	return slices.ContainsFunc(r.restrictions, func(e Restriction) bool { return e.Timing.NotBeforeUTC == nil && !r.reviewed(e) })
 }

@@ -51,30 +51,37 @@ func TestStatusTable(t *testing.T) {
 		rest   int64
 		reason string
 	}{
-		"60 s, at once":                {header(noon, "60"), 0, journal.Waiting, 60, ""},
-		"60 s, after 59.75 s":          {header(noon, "60"), time.Minute - quarter, journal.Waiting, 1, ""},
-		"60 s, exactly":                {header(noon, "60"), time.Minute, journal.Elapsed, 0, ""}, // S110
-		"60 s, long after":             {header(noon, "60"), time.Hour, journal.Elapsed, 0, ""},
-		"60 s, clock set back":         {header(noon, "60"), -time.Second, journal.Unresolved, 0, journal.ReasonRegression},
-		"60 s, clock set back a bit":   {header(noon, "60"), -quarter, journal.Unresolved, 0, journal.ReasonRegression},
-		"received at .75, 60 s":        {header(noon.Add(3*quarter), "60"), time.Minute + quarter, journal.Waiting, 1, ""}, // never shortened
-		"received at .75, 60.75 s":     {header(noon.Add(3*quarter), "60"), time.Minute + 3*quarter, journal.Waiting, 1, ""},
-		"received at .75, 61 s":        {header(noon.Add(3*quarter), "60"), time.Minute + 4*quarter, journal.Elapsed, 0, ""},
-		"one year":                     {header(noon, "31536000"), 24 * time.Hour, journal.Waiting, 31536000 - 86400, ""}, // S87
-		"beyond a Duration":            {header(noon, "18446744074"), time.Hour, journal.Waiting, 18446744074 - 3600, ""}, // tc-001
-		"beyond the year 9999":         {header(noon, "9223372036854775807"), time.Hour, journal.Unresolved, 0, journal.ReasonNoEnd},
-		"beyond int64":                 {header(noon, "99999999999999999999"), time.Hour, journal.Unresolved, 0, journal.ReasonNoEnd},
-		"date":                         {header(noon, date(90*time.Second)), time.Minute, journal.Waiting, 30, ""},
-		"past date":                    {header(noon, date(-time.Hour)), 0, journal.Elapsed, 0, ""}, // S15
-		"zero":                         {header(noon, "0"), 0, journal.Elapsed, 0, ""},
-		"missing, at once":             {header(noon), 0, journal.Waiting, 1, ""}, // S16
-		"missing, a second later":      {header(noon), time.Second, journal.Elapsed, 0, ""},
-		"invalid":                      {header(noon, "soon"), 0, journal.Waiting, 1, ""},
-		"two fields":                   {header(noon, "1", "60"), 0, journal.Waiting, 1, ""},
-		"receipt clock unusable":       {header(time.Time{}, "60"), time.Hour, journal.Unresolved, 0, journal.ReasonNoEnd}, // S19
-		"now unusable":                 {header(noon, "60"), math.MinInt64, journal.Unresolved, 0, journal.ReasonClock},
-		"now beyond the year 9999":     {header(noon, "60"), math.MaxInt64, journal.Unresolved, 0, journal.ReasonClock},
-		"rfc850, this century, 60 s":   {header(noon, "Tuesday, 01-Dec-26 12:01:00 GMT"), 0, journal.Waiting, 60, ""}, // tc-023
+		"60 s, at once":       {header(noon, "60"), 0, journal.Waiting, 60, ""},
+		"60 s, after 59.75 s": {header(noon, "60"), time.Minute - quarter, journal.Waiting, 1, ""},
+		// S110
+		"60 s, exactly":              {header(noon, "60"), time.Minute, journal.Elapsed, 0, ""},
+		"60 s, long after":           {header(noon, "60"), time.Hour, journal.Elapsed, 0, ""},
+		"60 s, clock set back":       {header(noon, "60"), -time.Second, journal.Unresolved, 0, journal.ReasonRegression},
+		"60 s, clock set back a bit": {header(noon, "60"), -quarter, journal.Unresolved, 0, journal.ReasonRegression},
+		// never shortened
+		"received at .75, 60 s":    {header(noon.Add(3*quarter), "60"), time.Minute + quarter, journal.Waiting, 1, ""},
+		"received at .75, 60.75 s": {header(noon.Add(3*quarter), "60"), time.Minute + 3*quarter, journal.Waiting, 1, ""},
+		"received at .75, 61 s":    {header(noon.Add(3*quarter), "60"), time.Minute + 4*quarter, journal.Elapsed, 0, ""},
+		// S87
+		"one year": {header(noon, "31536000"), 24 * time.Hour, journal.Waiting, 31536000 - 86400, ""},
+		// tc-001
+		"beyond a Duration":    {header(noon, "18446744074"), time.Hour, journal.Waiting, 18446744074 - 3600, ""},
+		"beyond the year 9999": {header(noon, "9223372036854775807"), time.Hour, journal.Unresolved, 0, journal.ReasonNoEnd},
+		"beyond int64":         {header(noon, "99999999999999999999"), time.Hour, journal.Unresolved, 0, journal.ReasonNoEnd},
+		"date":                 {header(noon, date(90*time.Second)), time.Minute, journal.Waiting, 30, ""},
+		// S15
+		"past date":               {header(noon, date(-time.Hour)), 0, journal.Elapsed, 0, ""},
+		"zero":                    {header(noon, "0"), 0, journal.Elapsed, 0, ""},
+		"missing, at once":        {header(noon), 0, journal.Waiting, 1, ""}, // S16
+		"missing, a second later": {header(noon), time.Second, journal.Elapsed, 0, ""},
+		"invalid":                 {header(noon, "soon"), 0, journal.Waiting, 1, ""},
+		"two fields":              {header(noon, "1", "60"), 0, journal.Waiting, 1, ""},
+		// S19
+		"receipt clock unusable":   {header(time.Time{}, "60"), time.Hour, journal.Unresolved, 0, journal.ReasonNoEnd},
+		"now unusable":             {header(noon, "60"), math.MinInt64, journal.Unresolved, 0, journal.ReasonClock},
+		"now beyond the year 9999": {header(noon, "60"), math.MaxInt64, journal.Unresolved, 0, journal.ReasonClock},
+		// tc-023
+		"rfc850, this century, 60 s":   {header(noon, "Tuesday, 01-Dec-26 12:01:00 GMT"), 0, journal.Waiting, 60, ""},
 		"oversized 5 s stays unknown":  {header(noon, string(make([]byte, 200))), time.Hour, journal.Unresolved, 0, journal.ReasonNoEnd},
 		"seconds up to the last year":  {header(noon, "251606174399"), time.Hour, journal.Waiting, 251606174399 - 3600, ""},
 		"one second beyond the last":   {header(noon, "251606174400"), time.Hour, journal.Unresolved, 0, journal.ReasonNoEnd},
@@ -99,7 +106,8 @@ func TestStatusTable(t *testing.T) {
 			if timed && *s.SecondsRemaining != tt.rest {
 				t.Errorf("%d seconds remain, want %d", *s.SecondsRemaining, tt.rest)
 			}
-			// S106, S107, S110: whether a request may begin follows from this and from nothing else.
+			// S106, S107, S110: whether a request may begin follows from this and from nothing
+			// else.
 			wantCode := map[journal.State]string{journal.Waiting: "file-upload-backoff-waiting", journal.Unresolved: "file-upload-backoff-unresolved"}[s.State]
 			if err := dir.Gate(now); codeOf(err) != wantCode {
 				t.Errorf("gate: %v", err)
@@ -134,8 +142,8 @@ func TestStatusJSON(t *testing.T) {
 	check(noon.Add(-time.Hour), `{"status":"unresolved","reason":"clock-before-last-receipt"}`)
 }
 
-// S111: the restriction is the journal's, not that of a URL: the latest end of all counts, also when a later answer named an earlier one.
-// tc-029, tc-030, tc-031: nothing shortens it.
+// S111: the restriction is the journal's, not that of a URL: the latest end of all counts, also
+// when a later answer named an earlier one. tc-029, tc-030, tc-031: nothing shortens it.
 func TestLatestEndCounts(t *testing.T) {
 	j := begun(t)
 	restrict(t, j, noon, header(noon, "0"))
@@ -175,7 +183,8 @@ func TestStatusOrder(t *testing.T) {
 	}
 }
 
-// What a layout says of an entry leaves the journal unresolved, after the pending request and before everything else.
+// What a layout says of an entry leaves the journal unresolved, after the pending request and
+// before everything else.
 func TestUnresolvedEntry(t *testing.T) {
 	l := *layout
 	l.Types = slices.Concat(l.Types, []journal.Type{{Name: "note", Max: 2, Facts: func(e journal.Entry) (journal.Facts, error) {

@@ -11,7 +11,8 @@ import (
 	"github.com/ecluse-gate/ecluse/retryafter"
 )
 
-// S37: without a clock of its own a sequence lives in real time; the bubble's time is real to it. The same decisions as in the table follow.
+// S37: without a clock of its own a sequence lives in real time; the bubble's time is real to it.
+// The same decisions as in the table follow.
 func TestRealClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()

@@ -14,7 +14,8 @@ import (
 
 // S154: the package knows no service; these are for any HTTP interface.
 
-// answers is a service that gives one status after the other, each 429 with a Retry-After of as many seconds as are asked for.
+// answers is a service that gives one status after the other, each 429 with a Retry-After of as
+// many seconds as are asked for.
 func answers(seconds string, statuses ...int) *httptest.Server {
 	n := 0
 	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -53,7 +54,8 @@ func ExampleGet() {
 	// read request ids: request-1, request-2, request-3, request-4
 }
 
-// A wait that is too long is not shortened: the read stops at once and says how long the server wants to be left alone.
+// A wait that is too long is not shortened: the read stops at once and says how long the server
+// wants to be left alone.
 func ExampleStop() {
 	server := answers("3600", 429)
 	defer server.Close()

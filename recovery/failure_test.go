@@ -101,8 +101,8 @@ func TestRaisedOrReturned(t *testing.T) {
 	}
 }
 
-// S34: after a throttled write the wait comes first, then one read; a read that is throttled too has no wait left. S35; tc-047, tc-048,
-// tc-079, tc-080, tc-081: the write itself is sent once.
+// S34: after a throttled write the wait comes first, then one read; a read that is throttled too
+// has no wait left. S35; tc-047, tc-048, tc-079, tc-080, tc-081: the write itself is sent once.
 func TestWriteThenRead(t *testing.T) {
 	w := newWorld()
 	seq := w.sequence(Options{})
@@ -127,7 +127,8 @@ func TestWriteThenRead(t *testing.T) {
 	}
 }
 
-// S36: identifiers are bounded, sanitised, listed in one warning, and one failure is not noted twice.
+// S36: identifiers are bounded, sanitised, listed in one warning, and one failure is not noted
+// twice.
 func TestRequestIDs(t *testing.T) {
 	w := newWorld()
 	seq := w.sequence(Options{})

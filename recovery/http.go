@@ -22,7 +22,8 @@ type GetOptions struct {
 	ReadOptions
 	// BodyLimit is the largest body in bytes; zero means DefaultBodyLimit.
 	BodyLimit int64
-	// RequestIDs are the header fields that may hold the server's identifier, the first non-empty one counts; nil means X-Request-Id.
+	// RequestIDs are the header fields that may hold the server's identifier, the first non-empty
+	// one counts; nil means X-Request-Id.
 	RequestIDs []string
 }
 
@@ -34,9 +35,10 @@ type Response struct {
 	RequestID string // sanitised
 }
 
-// Get reads with GET or HEAD over a plain transport: bounded, redirects off (a transport follows none), the body of a 429 closed unread
-// before any wait. Statuses of 300 and more are a [*StatusError]; so is a 429 in front of a [*Failure]. Any other method is refused: this
-// package never repeats a write. The request is cloned for each attempt and not changed.
+// Get reads with GET or HEAD over a plain transport: bounded, redirects off (a transport follows
+// none), the body of a 429 closed unread before any wait. Statuses of 300 and more are a
+// [*StatusError]; so is a 429 in front of a [*Failure]. Any other method is refused: this package
+// never repeats a write. The request is cloned for each attempt and not changed.
 func Get(ctx context.Context, s *Sequence, transport http.RoundTripper, req *http.Request, opt GetOptions) (*Response, error) {
 	if req.Method != http.MethodGet && req.Method != http.MethodHead && req.Method != "" || req.Body != nil && req.Body != http.NoBody {
 		return nil, fmt.Errorf("recovery: %s is not a read", req.Method)

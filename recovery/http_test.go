@@ -51,7 +51,8 @@ func request(t *testing.T, method string) *http.Request {
 	return r
 }
 
-// S45, S46: the body of a 429 is closed unread before the wait, after the header was read. S31: the second request is the first again.
+// S45, S46: the body of a 429 is closed unread before the wait, after the header was read. S31: the
+// second request is the first again.
 func TestCloseBeforeWait(t *testing.T) {
 	w := newWorld()
 	throttled, first := respond(w, 429, "slow down", http.Header{"Retry-After": {"3"}, "X-Request-Id": {"a"}})
@@ -150,8 +151,9 @@ func TestThenNoAnswer(t *testing.T) {
 	}
 }
 
-// tc-074, tc-076, tc-077: with one connection allowed per host, a 429 whose body was left open would block the second attempt for ever.
-// tc-058, tc-062: a real 429 from a real server, decided on the answer.
+// tc-074, tc-076, tc-077: with one connection allowed per host, a 429 whose body was left open
+// would block the second attempt for ever. tc-058, tc-062: a real 429 from a real server, decided
+// on the answer.
 func TestOneConnectionIsEnough(t *testing.T) {
 	var hits atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -9,8 +9,9 @@ import (
 	"github.com/ecluse-gate/ecluse/retryafter"
 )
 
-// Whatever a server says, whenever it says it, and however bad the sleeper is: when a wait is over, the server's time has passed on both clocks
-// and the deadline has not; and nobody ever sleeps more than 30 s, or twice. tc-001, tc-029, tc-030, tc-031, tc-043.
+// Whatever a server says, whenever it says it, and however bad the sleeper is: when a wait is over,
+// the server's time has passed on both clocks and the deadline has not; and nobody ever sleeps more
+// than 30 s, or twice. tc-001, tc-029, tc-030, tc-031, tc-043.
 func TestNeverShortened(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld()

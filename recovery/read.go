@@ -10,31 +10,37 @@ import (
 // MaxAttempts is how many requests one read makes at most.
 const MaxAttempts = 2
 
-// DefaultTimeout is the longest that one attempt may take unless the caller asks for another time. The budget usually ends earlier.
+// DefaultTimeout is the longest that one attempt may take unless the caller asks for another time.
+// The budget usually ends earlier.
 const DefaultTimeout = 180 * time.Second
 
 // ReadOptions are the options of one read.
 type ReadOptions struct {
-	// Attempts is how many requests the caller allows; zero and more than MaxAttempts mean MaxAttempts.
+	// Attempts is how many requests the caller allows; zero and more than MaxAttempts mean
+	// MaxAttempts.
 	Attempts int
 	// Timeout is the longest that one attempt may take; zero means DefaultTimeout.
 	Timeout time.Duration
-	// CodeOf gives a short stable name of an error for the warning about a second failure; nil gives no name.
+	// CodeOf gives a short stable name of an error for the warning about a second failure; nil
+	// gives no name.
 	CodeOf func(error) string
 }
 
-// Attempt says which attempt the request function makes and how long it may take. The context that comes with it ends then.
+// Attempt says which attempt the request function makes and how long it may take. The context that
+// comes with it ends then.
 type Attempt struct {
 	Number  int // 1 or 2
 	Timeout time.Duration
 }
 
-// Read makes one read: one request and, after an answer 429 that may be waited for, one more. do makes exactly one request, the same one
-// each time: same URL, same token, redirects off, and it has closed the body of a 429, unread, when it returns. What it returns as
-// Outcome counts; a 429 without an error is a 429.
+// Read makes one read: one request and, after an answer 429 that may be waited for, one more. do
+// makes exactly one request, the same one each time: same URL, same token, redirects off, and it
+// has closed the body of a 429, unread, when it returns. What it returns as Outcome counts; a 429
+// without an error is a 429.
 //
-// Errors: that of do, when the first answer was no 429 (nothing is waited for); a [*Failure] with the first failure in front after a 429
-// that did not recover; a [*Stop] when nothing was sent, or when a success came at or after the deadline.
+// Errors: that of do, when the first answer was no 429 (nothing is waited for); a [*Failure] with
+// the first failure in front after a 429 that did not recover; a [*Stop] when nothing was sent, or
+// when a success came at or after the deadline.
 func Read[T any](ctx context.Context, s *Sequence, opt ReadOptions, do func(context.Context, Attempt) (T, Outcome, error)) (T, error) {
 	var zero T
 	value, out, err := attempt(ctx, s, opt, 1, do)
@@ -52,7 +58,8 @@ func Read[T any](ctx context.Context, s *Sequence, opt ReadOptions, do func(cont
 	}
 	value, out, second := attempt(ctx, s, opt, 2, do)
 	if second != nil {
-		// The delay is used up, so this cannot wait; but a second 429, or something that must end the sequence, ends it.
+		// The delay is used up, so this cannot wait; but a second 429, or something that must end
+		// the sequence, ends it.
 		_ = s.Wait(ctx, out)
 		return zero, s.failed(opt, err, second)
 	}
@@ -68,7 +75,8 @@ func (s *Sequence) again(ctx context.Context, opt ReadOptions, out Outcome) erro
 	return s.Wait(ctx, out)
 }
 
-// failed builds the error of a read that was throttled and did not recover, and warns about the second failure by its code.
+// failed builds the error of a read that was throttled and did not recover, and warns about the
+// second failure by its code.
 func (s *Sequence) failed(opt ReadOptions, first, cause error) error {
 	name := ""
 	if stop, ok := errors.AsType[*Stop](cause); ok {
@@ -83,7 +91,8 @@ func (s *Sequence) failed(opt ReadOptions, first, cause error) error {
 	return &Failure{First: first, Cause: cause}
 }
 
-// attempt makes one request and judges its outcome. The error is a *Stop when nothing was sent or the deadline has passed.
+// attempt makes one request and judges its outcome. The error is a *Stop when nothing was sent or
+// the deadline has passed.
 func attempt[T any](ctx context.Context, s *Sequence, opt ReadOptions, n int, do func(context.Context, Attempt) (T, Outcome, error)) (T, Outcome, error) {
 	var zero T
 	s.limitTo(ctx)

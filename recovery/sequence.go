@@ -28,7 +28,8 @@ const (
 type Options struct {
 	// Budget shortens MaxBudget; zero and more than MaxBudget mean MaxBudget.
 	Budget time.Duration
-	// MaxRequests bounds the requests of the whole sequence, second attempts included; zero means no bound.
+	// MaxRequests bounds the requests of the whole sequence, second attempts included; zero means
+	// no bound.
 	MaxRequests int
 	// Clock replaces the real clocks.
 	Clock Clock
@@ -102,8 +103,9 @@ type Outcome struct {
 	PersistErr error
 }
 
-// Wait decides whether an outcome may be waited for and waits. Nil means: the wait is over, make one more request. A
-// [*Stop] means: no more requests. Any status but 429 gives [ErrNotThrottled]: there is nothing to wait for and the delay is not used up.
+// Wait decides whether an outcome may be waited for and waits. Nil means: the wait is over, make
+// one more request. A [*Stop] means: no more requests. Any status but 429 gives [ErrNotThrottled]:
+// there is nothing to wait for and the delay is not used up.
 //
 // After a write that was answered 429 call it before the first read. [Read] calls it by itself.
 func (s *Sequence) Wait(ctx context.Context, o Outcome) error {
@@ -137,7 +139,8 @@ func (s *Sequence) Wait(ctx context.Context, o Outcome) error {
 // ErrNotThrottled says that an outcome was no 429: nothing to wait for.
 var ErrNotThrottled = errors.New("recovery: only a 429 can be waited for")
 
-// delay works out the wait. False means that there is no number for it: such a wait is endless, never zero.
+// delay works out the wait. False means that there is no number for it: such a wait is endless,
+// never zero.
 func (s *Sequence) delay(r retryafter.Report) (time.Duration, bool) {
 	if r.Notes&(retryafter.NoteUnrepresentable|retryafter.NoteOversized) != 0 {
 		return 0, false
@@ -168,7 +171,8 @@ func (s *Sequence) sleep(ctx context.Context, delay time.Duration, r retryafter.
 	case elapsed < delay || err != nil:
 		return s.end(&Stop{Code: CodeWait, Delay: delay, Err: err})
 	case r.Kind == retryafter.KindDate && s.clock.Now().Before(r.Date):
-		// The wall clock was set back, or runs slower than the other one: the instant that the server named has not come.
+		// The wall clock was set back, or runs slower than the other one: the instant that the
+		// server named has not come.
 		return s.end(&Stop{Code: CodeWait, Delay: delay})
 	case s.Remaining() == 0:
 		return s.end(&Stop{Code: CodeBudget, Delay: delay})
@@ -182,14 +186,16 @@ func (s *Sequence) end(stop *Stop) error {
 	return stop
 }
 
-// Note records a request identifier, sanitised. Identifiers beyond MaxIDs and absent ones are ignored.
+// Note records a request identifier, sanitised. Identifiers beyond MaxIDs and absent ones are
+// ignored.
 func (s *Sequence) Note(id string) {
 	if id = requestid.Sanitize(id); id != "" && len(s.ids) < MaxIDs {
 		s.ids = append(s.ids, id)
 	}
 }
 
-// NoteFailure is [Sequence.Note] for an error that may have been noted already: the last identifier is not recorded twice.
+// NoteFailure is [Sequence.Note] for an error that may have been noted already: the last identifier
+// is not recorded twice.
 func (s *Sequence) NoteFailure(id string) {
 	if id = requestid.Sanitize(id); len(s.ids) == 0 || s.ids[len(s.ids)-1] != id {
 		s.Note(id)
@@ -205,8 +211,8 @@ func (s *Sequence) warn(text string) {
 	}
 }
 
-// Warnings returns what a person should know, each a sentence: fallbacks, cleanup failures, a second failure, and one that lists the request
-// identifiers.
+// Warnings returns what a person should know, each a sentence: fallbacks, cleanup failures, a
+// second failure, and one that lists the request identifiers.
 func (s *Sequence) Warnings() []string {
 	all := slices.Clone(s.warnings)
 	if len(s.ids) > 0 {

@@ -125,14 +125,16 @@ func TestTable(t *testing.T) {
 		{name: "60 s", replies: []reply{{status: 429, after: secs("60")}}, code: CodeDelay, first: 429, sent: 1},
 		{name: "1 h", replies: []reply{{status: 429, after: secs("3600")}}, code: CodeDelay, first: 429, sent: 1},
 		{name: "date in 31 s", replies: []reply{{status: 429, after: dated(31 * time.Second)}}, code: CodeDelay, first: 429, sent: 1},
-		// tc-001, tc-002, tc-005, tc-006, tc-007: huge values never wrap into short or negative ones.
+		// tc-001, tc-002, tc-005, tc-006, tc-007: huge values never wrap into short or negative
+		// ones.
 		{name: "wrap 1", replies: []reply{{status: 429, after: secs("9223372037")}}, code: CodeDelay, first: 429, sent: 1},
 		{name: "wrap 2", replies: []reply{{status: 429, after: secs("18446744074")}}, code: CodeDelay, first: 429, sent: 1},
 		{name: "wrap 3", replies: []reply{{status: 429, after: secs("9223372036854775807")}}, code: CodeDelay, first: 429, sent: 1},
 		{name: "wrap 4", replies: []reply{{status: 429, after: secs("99999999999999999999999")}}, code: CodeDelay, first: 429, sent: 1},
 		// S17: an oversized field stops whatever it holds.
 		{name: "oversized 5", replies: []reply{{status: 429, after: secs(strings.Repeat(" ", 128) + "5")}}, code: CodeDelay, first: 429, sent: 1},
-		// S15, S28: a past date and zero wait for nothing and still use the opportunity up (see TestZeroUsesUp).
+		// S15, S28: a past date and zero wait for nothing and still use the opportunity up (see
+		// TestZeroUsesUp).
 		{name: "past date", replies: []reply{{status: 429, after: dated(-time.Hour)}, ok}, slept: d(0), sent: 2},
 		{name: "zero", replies: []reply{{status: 429, after: secs("0")}, ok}, slept: d(0), sent: 2},
 		// S16; tc-010, tc-011, tc-013, tc-054: missing and malformed fields stand for one second.
@@ -141,7 +143,8 @@ func TestTable(t *testing.T) {
 		{name: "fraction", replies: []reply{{status: 429, after: secs("0.493")}, ok}, slept: d(time.Second), sent: 2},
 		// tc-017: two fields are none.
 		{name: "two fields", replies: []reply{{status: 429, after: []string{"1", "20"}}, ok}, slept: d(time.Second), sent: 2},
-		// S26; tc-035: the budget is compared before the sleep, and must be strictly larger than the delay.
+		// S26; tc-035: the budget is compared before the sleep, and must be strictly larger than
+		// the delay.
 		{name: "budget equal", opt: Options{Budget: 10 * time.Second}, replies: []reply{{status: 429, after: secs("10")}}, code: CodeBudget, first: 429, sent: 1},
 		{name: "budget one over", opt: Options{Budget: 10*time.Second + 1}, replies: []reply{{status: 429, after: secs("10")}, ok}, slept: d(10 * time.Second), sent: 2},
 		{name: "slow first answer", replies: []reply{{status: 429, after: secs("30"), takes: 30 * time.Second}}, code: CodeBudget, first: 429, sent: 1},
@@ -207,7 +210,8 @@ func codeOf(err error) Code {
 	return ""
 }
 
-// S14, S25: a 29 February that does not exist in the resolved year is endless, not zero and not a second.
+// S14, S25: a 29 February that does not exist in the resolved year is endless, not zero and not a
+// second.
 func TestUnrepresentable(t *testing.T) {
 	w := newWorld()
 	seq := w.sequence(Options{})
@@ -219,7 +223,8 @@ func TestUnrepresentable(t *testing.T) {
 	}
 }
 
-// S21: one opportunity for the whole sequence, whatever page it is spent on; S63: pages read before stay read.
+// S21: one opportunity for the whole sequence, whatever page it is spent on; S63: pages read before
+// stay read.
 func TestOneOpportunityForAllPages(t *testing.T) {
 	w := newWorld()
 	seq := w.sequence(Options{MaxRequests: 200})
@@ -239,8 +244,8 @@ func TestOneOpportunityForAllPages(t *testing.T) {
 	}
 }
 
-// S23: other statuses are not waited for and leave the opportunity alone. tc-050: a server's decision is not a transport fault, and the
-// other way round.
+// S23: other statuses are not waited for and leave the opportunity alone. tc-050: a server's
+// decision is not a transport fault, and the other way round.
 func TestOnly429Waits(t *testing.T) {
 	for _, status := range []int{0, 301, 400, 404, 408, 500, 502, 503, 504} {
 		w := newWorld()
@@ -256,7 +261,8 @@ func TestOnly429Waits(t *testing.T) {
 	}
 }
 
-// S22: the deadline only shrinks; the earliest of all that are given wins; 60 s include sends and bodies.
+// S22: the deadline only shrinks; the earliest of all that are given wins; 60 s include sends and
+// bodies.
 func TestDeadlineOnlyShrinks(t *testing.T) {
 	w := newWorld()
 	seq := w.sequence(Options{})

@@ -13,7 +13,8 @@ func (c Code) Error() string { return string(c) }
 
 // The codes, in the order in which they are checked.
 const (
-	// CodePersistence: a local record could not be written; nothing may be sent whose outcome could not be recorded.
+	// CodePersistence: a local record could not be written; nothing may be sent whose outcome could
+	// not be recorded.
 	CodePersistence Code = "read-recovery-persistence-failed"
 	// CodeClose: the body of the 429 could not be closed, so the connection is in an unknown state.
 	CodeClose Code = "read-recovery-response-close-failed"
@@ -30,12 +31,14 @@ const (
 // Stop ends a sequence: every later read of it fails with the same Stop, without sending.
 type Stop struct {
 	Code Code
-	// Delay is the wait that the server asked for, exact; zero when none was read. Unrepresentable says that there is no number.
+	// Delay is the wait that the server asked for, exact; zero when none was read. Unrepresentable
+	// says that there is no number.
 	Delay           time.Duration
 	Unrepresentable bool
 	// Remaining is what was left of the budget when the sequence stopped; never negative.
 	Remaining time.Duration
-	// Err is the cause, if there is one: the persistence failure, the close failure, the sleeper's error.
+	// Err is the cause, if there is one: the persistence failure, the close failure, the sleeper's
+	// error.
 	Err error
 }
 
@@ -65,8 +68,9 @@ func (s *Stop) Is(target error) bool {
 	return ok && c == s.Code
 }
 
-// Failure is the error of a read that was answered 429 and could not be recovered. The first failure is what happened; the rest says why
-// the second attempt failed or was not made. errors.As finds what is in First before it looks at the cause.
+// Failure is the error of a read that was answered 429 and could not be recovered. The first
+// failure is what happened; the rest says why the second attempt failed or was not made. errors.As
+// finds what is in First before it looks at the cause.
 type Failure struct {
 	// First is the error of the 429.
 	First error

@@ -2,12 +2,12 @@ package retryafter
 
 import "time"
 
-// Canonical is the closed pair (kind, value) that records and bounded recoveries work with. Kind is one of "missing",
-// "invalid", "seconds", "date", "date-rfc850" and "overlong". Value is the number of seconds (0 to 30) of "seconds", the Unix time of
-// the two date kinds, and 0 of all others.
+// Canonical is the closed pair (kind, value) that records and bounded recoveries work with. Kind is
+// one of "missing", "invalid", "seconds", "date", "date-rfc850" and "overlong". Value is the number
+// of seconds (0 to 30) of "seconds", the Unix time of the two date kinds, and 0 of all others.
 //
-// An overlong field has no usable delay at all: more than 30 seconds, unrepresentable, or longer than MaxLength whatever it holds. It
-// must stop a recovery; it is never shortened and never zero.
+// An overlong field has no usable delay at all: more than 30 seconds, unrepresentable, or longer
+// than MaxLength whatever it holds. It must stop a recovery; it is never shortened and never zero.
 type Canonical struct {
 	Kind  string
 	Value int64
@@ -22,7 +22,8 @@ const (
 	canonicalRFC850   = "date-rfc850"
 )
 
-// Canonical derives the pair from the report. The checks come in this order: count of fields, length, form, size of the value.
+// Canonical derives the pair from the report. The checks come in this order: count of fields,
+// length, form, size of the value.
 func (r Report) Canonical() Canonical {
 	switch {
 	case r.Notes&(NoteOversized|NoteUnrepresentable) != 0,
@@ -39,21 +40,24 @@ func (r Report) Canonical() Canonical {
 	return Canonical{Kind: r.Kind.String()}
 }
 
-// Timing is the portable timing beside a canonical pair: whole Unix seconds in UTC, the receipt rounded down and the
-// not-before rounded up, so that rounding never shortens a wait.
+// Timing is the portable timing beside a canonical pair: whole Unix seconds in UTC, the receipt
+// rounded down and the not-before rounded up, so that rounding never shortens a wait.
 type Timing struct {
 	// ReceivedUnix is the receipt time; 0 when ReceivedKnown is false.
 	ReceivedUnix int64
-	// ReceivedKnown is false when the receipt clock was zero or outside the years 1 to 9999. Nothing else is known then.
+	// ReceivedKnown is false when the receipt clock was zero or outside the years 1 to 9999.
+	// Nothing else is known then.
 	ReceivedKnown bool
-	// NotBeforeUnix is the first second at which a request may be sent, nil when it is unknown: such a restriction stays
-	// unresolved. A date is recorded as it is, also when it lies before the receipt.
+	// NotBeforeUnix is the first second at which a request may be sent, nil when it is unknown:
+	// such a restriction stays unresolved. A date is recorded as it is, also when it lies before
+	// the receipt.
 	NotBeforeUnix *int64
-	// ServerDelaySeconds is the delay that the server named in seconds, exact; nil for dates, fallbacks and wherever NotBeforeUnix is nil.
+	// ServerDelaySeconds is the delay that the server named in seconds, exact; nil for dates,
+	// fallbacks and wherever NotBeforeUnix is nil.
 	ServerDelaySeconds *int64
 }
 
-// missingDelay is what stands in for a missing or an invalid field in a record (S16), in seconds.
+// missingDelay is what stands in for a missing or an invalid field in a record, in seconds.
 const missingDelay = 1
 
 // Timing derives the timing from the report.
@@ -79,7 +83,8 @@ func (r Report) Timing() Timing {
 	return t
 }
 
-// secondsAfter is received plus n seconds, rounded up, or nil when that is not before the year 10000.
+// secondsAfter is received plus n seconds, rounded up, or nil when that is not before the
+// year 10000.
 func secondsAfter(received time.Time, n int64) *int64 {
 	from := received.Unix()
 	if received.Nanosecond() != 0 {

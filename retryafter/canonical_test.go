@@ -21,7 +21,8 @@ func wantCanonical(t *testing.T, kind string, value int64, header ...string) {
 	}
 }
 
-// S1: exactly one field is usable; two are invalid, also when they are equal. (The name's case is the business of whoever holds the header.)
+// S1: exactly one field is usable; two are invalid, also when they are equal. (The name's case is
+// the business of whoever holds the header.)
 func TestS1OneField(t *testing.T) {
 	wantCanonical(t, "seconds", 5, "5")
 	wantCanonical(t, "invalid", 0, "5", "5")
@@ -117,7 +118,8 @@ func TestS11ImpossibleFields(t *testing.T) {
 	}
 }
 
-// S12: a wrong weekday is noted, an unreal one invalid; years from 1000; second 60 is the following instant.
+// S12: a wrong weekday is noted, an unreal one invalid; years from 1000; second 60 is the following
+// instant.
 func TestS12Strictness(t *testing.T) {
 	wantCanonical(t, "date", noon.Unix()+120, "Mon, 01 Dec 2026 12:02:00 GMT")
 	wantCanonical(t, "invalid", 0, "Mox, 01 Dec 2026 12:02:00 GMT")
@@ -126,7 +128,8 @@ func TestS12Strictness(t *testing.T) {
 	wantCanonical(t, "date", time.Date(2026, time.December, 2, 0, 0, 0, 0, time.UTC).Unix(), "Tue, 01 Dec 2026 23:59:60 GMT")
 }
 
-// S13: two-digit years are at most 50 years ahead of the receipt, to the second, and across the end of a century.
+// S13: two-digit years are at most 50 years ahead of the receipt, to the second, and across the end
+// of a century.
 func TestS13TwoDigitYears(t *testing.T) {
 	at := func(year int, month time.Month, day, hour, minute, second int) time.Time {
 		return time.Date(year, month, day, hour, minute, second, 0, time.UTC)
@@ -150,14 +153,16 @@ func TestS13TwoDigitYears(t *testing.T) {
 	}
 }
 
-// S14: a 29th of February that the resolved year does not have, or a date outside the years 1 to 9999, has no deadline.
+// S14: a 29th of February that the resolved year does not have, or a date outside the years 1 to
+// 9999, has no deadline.
 func TestS14NoDeadline(t *testing.T) {
 	for _, test := range []struct {
 		received time.Time
 		value    string
 	}{
 		{noon, "Monday, 29-Feb-27 12:00:00 GMT"},
-		{time.Date(2090, 1, 1, 0, 0, 0, 0, time.UTC), "Monday, 29-Feb-00 12:00:00 GMT"}, // 2100 is no leap year; 2000, which is, is not the latest
+		// 2100 is no leap year; 2000, which is, is not the latest
+		{time.Date(2090, 1, 1, 0, 0, 0, 0, time.UTC), "Monday, 29-Feb-00 12:00:00 GMT"},
 		{time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), "Monday, 01-Jan-20 12:00:00 GMT"},
 		{noon, "Fri, 31 Dec 9999 23:59:60 GMT"},
 	} {

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// The shapes of the three HTTP-date forms. Each letter stands for a field: D day, d day that may be space padded, M month, Y four-digit
-// year, y two-digit year, h m s time; everything else stands for itself.
+// The shapes of the three HTTP-date forms. Each letter stands for a field: D day, d day that may be
+// space padded, M month, Y four-digit year, y two-digit year, h m s time; everything else stands
+// for itself.
 const (
 	shapeIMF     = ", DD MMM YYYY hh:mm:ss GMT"
 	shapeRFC850  = ", DD-MMM-yy hh:mm:ss GMT"
@@ -14,8 +15,10 @@ const (
 )
 
 const (
-	firstYear   = 1000 // a four-digit year begins with a digit of meaning
-	futureYears = 50   // RFC 9110 section 5.6.7: a two-digit year more than 50 years ahead is in the past
+	// a four-digit year begins with a digit of meaning
+	firstYear = 1000
+	// RFC 9110 section 5.6.7: a two-digit year more than 50 years ahead is in the past
+	futureYears = 50
 )
 
 // fields are the numbers of a date as written.
@@ -48,7 +51,8 @@ func date(r *Report, value string) {
 	}
 }
 
-// match reads the part of a date after the day name by its shape, checking every range except the length of the month.
+// match reads the part of a date after the day name by its shape, checking every range except the
+// length of the month.
 func match(value, shape string) (f fields, ok bool) {
 	if len(value) != len(shape) {
 		return f, false
@@ -89,7 +93,8 @@ func match(value, shape string) (f fields, ok bool) {
 		}
 		i += width
 	}
-	// Second 60 is a leap second; it is read at any minute, since the later reading never shortens a wait.
+	// Second 60 is a leap second; it is read at any minute, since the later reading never shortens
+	// a wait.
 	return f, f.day >= 1 && f.day <= 31 && f.hour <= 23 && f.minute <= 59 && f.second <= 60
 }
 
@@ -152,8 +157,9 @@ func resolve(r *Report, form Form, f fields, day time.Weekday) {
 	}
 }
 
-// resolveRFC850 completes r with a date of a two-digit year: the latest year with these digits that puts the date not more than 50
-// years after the receipt time (RFC 9110 section 5.6.7). The weekday has no say in it.
+// resolveRFC850 completes r with a date of a two-digit year: the latest year with these digits that
+// puts the date not more than 50 years after the receipt time (RFC 9110 section 5.6.7). The weekday
+// has no say in it.
 func resolveRFC850(r *Report, f fields, day time.Weekday) {
 	received := r.Received.UTC()
 	horizon := received.AddDate(futureYears, 0, 0)

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// fixdate is the layout of an IMF-fixdate. GMT is part of the text: a layout with a zone would print the zone's own name.
+// fixdate is the layout of an IMF-fixdate. GMT is part of the text: a layout with a zone would
+// print the zone's own name.
 const fixdate = "Mon, 02 Jan 2006 15:04:05 GMT"
 
 // Seconds is a delay in whole seconds: rounded up, so that it never shortens a wait, at least 0.
@@ -23,8 +24,9 @@ func Seconds(d time.Duration) int64 {
 // FormatSeconds prints a delay as delay-seconds (RFC 9110), rounded as Seconds rounds.
 func FormatSeconds(d time.Duration) string { return strconv.FormatInt(Seconds(d), 10) }
 
-// FormatDate prints an instant as an IMF-fixdate, rounded up to the second so that printing never shortens a wait. Instants outside the
-// years 1000 to 9999, which the form cannot express, are printed as the nearest one it can.
+// FormatDate prints an instant as an IMF-fixdate, rounded up to the second so that printing never
+// shortens a wait. Instants outside the years 1000 to 9999, which the form cannot express, are
+// printed as the nearest one it can.
 func FormatDate(t time.Time) string {
 	t = t.UTC()
 	if t.Nanosecond() != 0 {

@@ -10,8 +10,8 @@ import (
 	"github.com/ecluse-gate/ecluse/retryafter"
 )
 
-// FuzzParse holds the parser to what must be true of every field: no panic, no negative and no wrapped delay, digits exact, and what is
-// well formed prints and reads back as the same.
+// FuzzParse holds the parser to what must be true of every field: no panic, no negative and no
+// wrapped delay, digits exact, and what is well formed prints and reads back as the same.
 func FuzzParse(f *testing.F) {
 	for _, v := range readVectors(f) {
 		for _, value := range v.Header {
@@ -50,7 +50,8 @@ func checkDelays(t *testing.T, r retryafter.Report) {
 	if !exact {
 		return
 	}
-	// The exact delay is never above the rounded one, and less than a second below it, unless it is saturated.
+	// The exact delay is never above the rounded one, and less than a second below it, unless it is
+	// saturated.
 	whole := new(big.Int).Mul(big.NewInt(seconds), big.NewInt(int64(time.Second)))
 	short := new(big.Int).Sub(whole, big.NewInt(int64(delay)))
 	if delay != math.MaxInt64 && (short.Sign() < 0 || short.Cmp(big.NewInt(int64(time.Second))) >= 0) && recordable(r.Received) {

@@ -7,11 +7,13 @@ import (
 	"unicode/utf8"
 )
 
-// Parse reads the values of all Retry-After field lines of one response, as in http.Header.Values("Retry-After"), received at the
-// given time. No values, nil or empty, is a missing field. Parse never fails, never panics and does not retain its arguments' text.
+// Parse reads the values of all Retry-After field lines of one response, as in
+// http.Header.Values("Retry-After"), received at the given time. No values, nil or empty, is a
+// missing field. Parse never fails, never panics and does not retain its arguments' text.
 //
-// The grammar is RFC 9110's and strict: signs, fractions, units, other digits than ASCII, other zones than GMT, wrong case and stray
-// spaces are invalid. Only spaces and tabs around the value are dropped (section 5.5).
+// The grammar is RFC 9110's and strict: signs, fractions, units, other digits than ASCII, other
+// zones than GMT, wrong case and stray spaces are invalid. Only spaces and tabs around the value
+// are dropped (section 5.5).
 func Parse(values []string, received time.Time) Report {
 	r := Report{Received: received}
 	switch {
@@ -32,7 +34,8 @@ func Parse(values []string, received time.Time) Report {
 	return r
 }
 
-// oversized counts characters: a byte that is not UTF-8 counts as one, so a Latin-1 field is measured like any other.
+// oversized counts characters: a byte that is not UTF-8 counts as one, so a Latin-1 field is
+// measured like any other.
 func oversized(value string) bool {
 	return len(value) > MaxLength && utf8.RuneCountInString(value) > MaxLength
 }
@@ -72,8 +75,8 @@ func digits(value string) (n int64, ok, fits bool) {
 	return n, true, fits
 }
 
-// isList reports whether an invalid value is a comma list that holds at least one well-formed value, or nothing but commas. Dates have
-// a comma of their own, after the day name.
+// isList reports whether an invalid value is a comma list that holds at least one well-formed
+// value, or nothing but commas. Dates have a comma of their own, after the day name.
 func isList(value string, received time.Time) bool {
 	if !strings.Contains(value, ",") {
 		return false

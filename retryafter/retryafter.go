@@ -1,16 +1,17 @@
 // Package retryafter reads the HTTP field Retry-After: facts first, policy elsewhere.
 //
-// [Parse] reports what a response said (RFC 9110 section 10.2.3, with the three date forms of section 5.6.7): exact, bounded, and
-// without ever guessing. It knows no fallback, no maximum and no clock; how long to wait, and whether to wait at all, is
-// decided by the callers. [FormatSeconds] and [FormatDate] print what Parse reads.
+// [Parse] reports what a response said (RFC 9110 section 10.2.3, with the three date forms of
+// section 5.6.7): exact, bounded, and without ever guessing. It knows no fallback, no maximum and
+// no clock; how long to wait, and whether to wait at all, is decided by the callers.
+// [FormatSeconds] and [FormatDate] print what Parse reads.
 //
 // Everything here is a pure function of its arguments and safe for concurrent use.
 //
 // # Stability
 //
-// The names here stay as they are within a major version, and so does the report of every field that RFC 9110 allows.
-// New notes and forms may be added; a field that is reported as invalid may be reported as more than that only if an RFC
-// comes to allow it.
+// The names here stay as they are within a major version, and so does the report of every field
+// that RFC 9110 allows. New notes and forms may be added; a field that is reported as invalid may
+// be reported as more than that only if an RFC comes to allow it.
 package retryafter
 
 import (
@@ -76,10 +77,12 @@ type Notes uint8
 
 // The notes.
 const (
-	// NoteDuplicate: two or more field lines, or a comma list in one line. The field is a singleton (RFC 9110 section 5.3).
+	// NoteDuplicate: two or more field lines, or a comma list in one line. The field is a singleton
+	// (RFC 9110 section 5.3).
 	NoteDuplicate Notes = 1 << iota
-	// NoteUnrepresentable: more seconds than an int64 holds, or a two-digit year in which the 29th of February does not exist.
-	// There is no delay; a policy must treat the wait as endless, never as short.
+	// NoteUnrepresentable: more seconds than an int64 holds, or a two-digit year in which the 29th
+	// of February does not exist. There is no delay; a policy must treat the wait as endless, never
+	// as short.
 	NoteUnrepresentable
 	// NoteOversized: the field is longer than MaxLength characters, counted before trimming.
 	NoteOversized
@@ -104,7 +107,8 @@ func (s Notes) Strings() []string {
 // MaxLength is the number of characters above which a field is noted as oversized.
 const MaxLength = 128
 
-// maxYear is the last year that RFC 3339 can write, and so the last one that a record or a JSON answer can hold.
+// maxYear is the last year that RFC 3339 can write, and so the last one that a record or a JSON
+// answer can hold.
 const maxYear = 9999
 
 // Report is what one response said. It holds no text of the field, so it can be logged and stored.
@@ -120,8 +124,9 @@ type Report struct {
 	Received time.Time
 }
 
-// DelaySeconds is the delay from the receipt time in whole seconds: exact, rounded up, never negative. A date in the past is 0
-// seconds. It is false for a missing, an invalid and an unrepresentable field.
+// DelaySeconds is the delay from the receipt time in whole seconds: exact, rounded up, never
+// negative. A date in the past is 0 seconds. It is false for a missing, an invalid and an
+// unrepresentable field.
 func (r Report) DelaySeconds() (int64, bool) {
 	switch {
 	case r.Notes.Has(NoteUnrepresentable):
@@ -129,14 +134,16 @@ func (r Report) DelaySeconds() (int64, bool) {
 	case r.Kind == KindSeconds:
 		return r.Seconds, true
 	case r.Kind == KindDate:
-		// Dates are whole seconds, so dropping the fraction of the receipt time is the same as rounding the difference up.
+		// Dates are whole seconds, so dropping the fraction of the receipt time is the same as
+		// rounding the difference up.
 		return nonNegativeDifference(r.Date.Unix(), r.Received.Unix()), true
 	}
 	return 0, false
 }
 
-// Delay is the delay from the receipt time: exact, never negative, and held at the largest Duration (some 292 years) where it does
-// not fit; that includes unrepresentable seconds. It is false for a missing or an invalid field.
+// Delay is the delay from the receipt time: exact, never negative, and held at the largest Duration
+// (some 292 years) where it does not fit; that includes unrepresentable seconds. It is false for a
+// missing or an invalid field.
 func (r Report) Delay() (time.Duration, bool) {
 	switch r.Kind {
 	case KindSeconds:
@@ -151,8 +158,9 @@ func (r Report) Delay() (time.Duration, bool) {
 	return 0, false
 }
 
-// NotBefore is the instant until which the server asked not to be contacted, in UTC: the date itself (which may be before the receipt
-// time), or the receipt time plus the seconds. It is false where there is none and where it is after the year 9999.
+// NotBefore is the instant until which the server asked not to be contacted, in UTC: the date
+// itself (which may be before the receipt time), or the receipt time plus the seconds. It is false
+// where there is none and where it is after the year 9999.
 func (r Report) NotBefore() (time.Time, bool) {
 	switch {
 	case r.Kind == KindDate:

@@ -44,7 +44,8 @@ func wantDate(t *testing.T, r retryafter.Report, form retryafter.Form, want time
 	}
 }
 
-// tc-001 tc-002 tc-005 tc-006 tc-007 C69: a legal delay too long for a Duration of nanoseconds is neither negative nor short.
+// tc-001 tc-002 tc-005 tc-006 tc-007 C69: a legal delay too long for a Duration of nanoseconds is
+// neither negative nor short.
 func TestLongDelaysSaturate(t *testing.T) {
 	for _, test := range []struct {
 		value string
@@ -96,7 +97,8 @@ func TestUnrepresentableSeconds(t *testing.T) {
 	}
 }
 
-// tc-008 tc-010 tc-011 tc-013 tc-015 tc-016 C72: numbers that are not plain ASCII digits are invalid.
+// tc-008 tc-010 tc-011 tc-013 tc-015 tc-016 C72: numbers that are not plain ASCII digits are
+// invalid.
 func TestNotPlainDigits(t *testing.T) {
 	for _, value := range []string{
 		"-1", "-5", "-3", "+3", "-0", "+5", "1.5", "0.493", "1e3", "0x1", "5s", "1m30", "5 10", "", " ", "\t", "\u00b2", "1\u00b2", "\uff15",
@@ -122,7 +124,8 @@ func TestAbsentValues(t *testing.T) {
 	}
 }
 
-// tc-017 R14 S1 S6: repeats and lists are diagnosed; neither value wins, and equal values are no better.
+// tc-017 R14 S1 S6: repeats and lists are diagnosed; neither value wins, and equal values are no
+// better.
 func TestDuplicates(t *testing.T) {
 	for _, values := range [][]string{
 		{"5", "10"},
@@ -155,7 +158,8 @@ func TestDuplicates(t *testing.T) {
 	}
 }
 
-// tc-020 tc-021 tc-022 tc-028 C73: each of the three forms is a date, resolved against the receipt time.
+// tc-020 tc-021 tc-022 tc-028 C73: each of the three forms is a date, resolved against the receipt
+// time.
 func TestDateForms(t *testing.T) {
 	want := time.Date(2026, time.December, 1, 12, 0, 5, 0, time.UTC)
 	for value, form := range map[string]retryafter.Form{
@@ -198,7 +202,8 @@ func TestTwoDigitYearOfThePresent(t *testing.T) {
 	}
 }
 
-// tc-025 R15: what remains of a second counts as a second where whole seconds are asked for, and exactly where they are not.
+// tc-025 R15: what remains of a second counts as a second where whole seconds are asked for, and
+// exactly where they are not.
 func TestRemainderOfASecond(t *testing.T) {
 	received := noon.Add(4700 * time.Millisecond)
 	r := retryafter.Parse([]string{"Tue, 01 Dec 2026 12:00:05 GMT"}, received)
@@ -231,7 +236,8 @@ func TestReceiptZone(t *testing.T) {
 	}
 }
 
-// The last second of the year 9999 can be written in RFC 3339; the next cannot, so there is no not-before.
+// The last second of the year 9999 can be written in RFC 3339; the next cannot, so there is no
+// not-before.
 func TestNotBeforeEndsWithTheYear9999(t *testing.T) {
 	left := time.Date(9999, time.December, 31, 23, 59, 59, 0, time.UTC).Unix() - noon.Unix()
 	r := retryafter.Report{Kind: retryafter.KindSeconds, Form: retryafter.FormDelaySeconds, Seconds: left, Received: noon.Add(time.Millisecond)}

@@ -75,7 +75,8 @@ func readScript(path string) ([]emulator.Rule, error) {
 	return rules, nil
 }
 
-// serveEmulator listens until the system's context ends, then lets requests in flight finish for a moment.
+// serveEmulator listens until the system's context ends, then lets requests in flight finish for a
+// moment.
 func serveEmulator(sys *cli.System, address string, handler http.Handler) error {
 	var config net.ListenConfig
 	listener, err := config.Listen(sys.Context, "tcp", address)

@@ -10,8 +10,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/cli"
 )
 
-// The emulator as a user starts it: it says where it listens, follows the script of its file and of the admin call, shows what
-// it saw, and stops with 0.
+// The emulator as a user starts it: it says where it listens, follows the script of its file and of
+// the admin call, shows what it saw, and stops with 0.
 func TestEmulateSearch(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "script.json")
 	rules := `[{"match":{"method":"GET","path":"/knowledgesources","nth":1},"act":{"status":429,"headers":{"Retry-After":"60"}}}]`

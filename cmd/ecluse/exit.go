@@ -13,7 +13,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/gate"
 )
 
-// usageError is a command line that no command can read: an unknown flag or command, or a wrong number of arguments.
+// usageError is a command line that no command can read: an unknown flag or command, or a wrong
+// number of arguments.
 type usageError struct {
 	cmd *cobra.Command
 	err error
@@ -70,8 +71,8 @@ func exitCodes(c *cobra.Command, codes ...cli.Code) {
 	c.Long = strings.TrimRight(text, "\n") + "\n\n" + cli.Describe(codes...)
 }
 
-// markUsage makes every command of the tree answer a wrong number of arguments, and a name that is no command, with
-// a usageError, which cobra itself does not type.
+// markUsage makes every command of the tree answer a wrong number of arguments, and a name that is
+// no command, with a usageError, which cobra itself does not type.
 func markUsage(c *cobra.Command) {
 	if !c.Runnable() { // a group; cobra would answer anything with its help and 0
 		c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }

@@ -19,8 +19,9 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/gate"
 )
 
-// exitsWith is the script command "code N PROGRAM ARGS...": it runs the program, wants exit code N, and leaves the output for
-// the commands stdout and stderr of cmpenv-style files "out" and "err" in the work folder.
+// exitsWith is the script command "code N PROGRAM ARGS...": it runs the program, wants exit code N,
+// and leaves the output for the commands stdout and stderr of cmpenv-style files "out" and "err" in
+// the work folder.
 func exitsWith(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: code N program [args]")
@@ -83,8 +84,8 @@ func every(c *cobra.Command, f func(*cobra.Command)) {
 	}
 }
 
-// The help of every command lists its exit codes with the meanings of the one table; and every command refuses a flag that it
-// does not have with the code for wrong usage.
+// The help of every command lists its exit codes with the meanings of the one table; and every
+// command refuses a flag that it does not have with the code for wrong usage.
 func TestHelpListsExitCodes(t *testing.T) {
 	count := 0
 	every(newRoot(&cli.System{Context: t.Context()}), func(c *cobra.Command) {

@@ -45,7 +45,8 @@ func (g *gateConfig) addOverrides() {
 // configKey annotates a flag with the key that it overrides.
 const configKey = "ecluse_config_key"
 
-// load merges all layers as every command of the gate does, so that check cannot disagree with serve.
+// load merges all layers as every command of the gate does, so that check cannot disagree with
+// serve.
 func (g *gateConfig) load(ctx context.Context, sys *cli.System) (*config.Config, error) {
 	flags := map[string]string{}
 	for name, value := range g.overrides {

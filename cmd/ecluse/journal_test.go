@@ -14,8 +14,9 @@ import (
 	"github.com/ecluse-gate/ecluse/journal"
 )
 
-// S151, tc-085: an operator's statement frees the journal of a killed run ten minutes after the review, for the files that were never attempted. The file
-// whose upload was cut off stays unverified for ever, also when the service turns out to have the others.
+// S151, tc-085: an operator's statement frees the journal of a killed run ten minutes after the
+// review, for the files that were never attempted. The file whose upload was cut off stays
+// unverified for ever, also when the service turns out to have the others.
 func TestResolveFreesTheOthers(t *testing.T) {
 	v := newVictim(t)
 	must(t, v.emulator.SetScript(nil))
@@ -76,7 +77,8 @@ func code(err error) string {
 	return ""
 }
 
-// S153: whatever byte of a bundle is changed, it is refused, or what is imported is the journal all the same (a byte of the archive's padding).
+// S153: whatever byte of a bundle is changed, it is refused, or what is imported is the journal all
+// the same (a byte of the archive's padding).
 func TestDamagedBundle(t *testing.T) {
 	v := newVictim(t)
 	v.run()

@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// traced are the system calls that change the disk, or make or prove a change permanent, and those that the run's output needs.
+// traced are the system calls that change the disk, or make or prove a change permanent, and those
+// that the run's output needs.
 const traced = "mkdirat,openat,write,fsync,pread64,linkat,unlinkat,flock"
 
 // call is one system call of the run's own thread.
@@ -67,8 +68,9 @@ func calls(lines []string, thread string, becomes map[string]string) []call {
 	return all
 }
 
-// sites picks the calls to die at: every call that gives a name or takes one away, and of the others each call site once, which is the kind of call on the
-// kind of file. ECLUSE_TEST_FULL=1 takes every call there is.
+// sites picks the calls to die at: every call that gives a name or takes one away, and of the
+// others each call site once, which is the kind of call on the kind of file. ECLUSE_TEST_FULL=1
+// takes every call there is.
 func sites(all []call) []call {
 	var chosen []call
 	seen := map[string]bool{}

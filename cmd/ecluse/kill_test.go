@@ -28,7 +28,8 @@ import (
 	"github.com/ecluse-gate/ecluse/recovery"
 )
 
-// victim is a run of three files that meets a 429 on its first upload, in a process that gets killed.
+// victim is a run of three files that meets a 429 on its first upload, in a process that gets
+// killed.
 type victim struct {
 	t        *testing.T
 	dir      string
@@ -111,8 +112,9 @@ func (v *victim) Token(context.Context, string) (search.Token, error) {
 	return search.NewToken(emulator.Token, time.Time{}), nil
 }
 
-// serve hands a request to the emulator, and kills the child at its moment: when the request has arrived and nothing is done yet, when it has been
-// performed and nothing is answered yet, or when the answer is on its way.
+// serve hands a request to the emulator, and kills the child at its moment: when the request has
+// arrived and nothing is done yet, when it has been performed and nothing is answered yet, or when
+// the answer is on its way.
 func (v *victim) serve(w http.ResponseWriter, r *http.Request) {
 	v.mu.Lock()
 	if v.child != nil {
@@ -190,12 +192,12 @@ func (v *victim) run(prefix ...string) {
 	}
 }
 
-// forks keeps the start of a process apart from journals that are open in this one: between fork and exec the new process has every lock that its
-// parent has.
+// forks keeps the start of a process apart from journals that are open in this one: between fork
+// and exec the new process has every lock that its parent has.
 var forks sync.RWMutex
 
-// released waits until the kernel has taken the dead process's lock from the journal: a tracer may end a moment before the last of its
-// tracee's threads.
+// released waits until the kernel has taken the dead process's lock from the journal: a tracer may
+// end a moment before the last of its tracee's threads.
 func (v *victim) released() {
 	v.t.Helper()
 	until(v.t, "the end of a dead process's lock", func() bool {
@@ -219,8 +221,8 @@ func until(t *testing.T, what string, ready func() bool) {
 	}
 }
 
-// served waits until the service has dealt with all that the dead process sent: requests may lie unread in its connections. The last connection to
-// be accepted is one of our own.
+// served waits until the service has dealt with all that the dead process sent: requests may lie
+// unread in its connections. The last connection to be accepted is one of our own.
 func (v *victim) served() {
 	v.t.Helper()
 	last, err := net.Dial("tcp", v.server.Listener.Addr().String())
@@ -237,8 +239,9 @@ func (v *victim) served() {
 
 func (v *victim) path(name string) string { return filepath.Join(v.dir, name) }
 
-// after is what must hold after any death: the next run says what the crash table says; while anything is open it sends nothing and asks for no token;
-// looking writes nothing; and when it may go on it finishes what was never attempted, without posting anything twice.
+// after is what must hold after any death: the next run says what the crash table says; while
+// anything is open it sends nothing and asks for no token; looking writes nothing; and when it may
+// go on it finishes what was never attempted, without posting anything twice.
 func (v *victim) after() (verdict string) {
 	t := v.t
 	t.Helper()
@@ -332,8 +335,8 @@ func (v *victim) once() {
 	}
 }
 
-// The service kills the run at every request: as it arrives, when it is done, and when it is answered. This is every place between two system calls
-// of the network.
+// The service kills the run at every request: as it arrives, when it is done, and when it is
+// answered. This is every place between two system calls of the network.
 func TestKilledAtEveryRequest(t *testing.T) {
 	if testing.Short() {
 		t.Skip("many processes")
@@ -343,7 +346,8 @@ func TestKilledAtEveryRequest(t *testing.T) {
 	if verdict := good.after(); verdict != sourcetest.Go {
 		t.Fatalf("the run by itself: %s", verdict)
 	}
-	const requests = 11 // GET PUT GET, GET files, POST 429, GET, GET files, POST, POST, POST, GET files
+	// GET PUT GET, GET files, POST 429, GET, GET files, POST, POST, POST, GET files
+	const requests = 11
 	if good.seen < requests {
 		t.Fatalf("the run made %d requests", good.seen)
 	}

@@ -1,4 +1,5 @@
-// Command ecluse is a policy gate in front of package registries, and a careful loader of knowledge sources: see README.md.
+// Command ecluse is a policy gate in front of package registries, and a careful loader of knowledge
+// sources: see README.md.
 package main
 
 import (

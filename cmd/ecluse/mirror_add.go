@@ -73,7 +73,8 @@ func readLockfiles(files []string) (needs []lockfile.Need, skipped int, err erro
 	return needs, skipped, nil
 }
 
-// addJobs makes jobs and returns how many. What an ecosystem without a mirror needs is reported and skipped.
+// addJobs makes jobs and returns how many. What an ecosystem without a mirror needs is reported and
+// skipped.
 func addJobs(ctx context.Context, sys *cli.System, cfg *config.Config, needs []lockfile.Need, skipped int) error {
 	mirrored := map[string]bool{npm.Ecosystem: cfg.Mounts.NPM.Mirror.URL != nil, pypi.Ecosystem: cfg.Mounts.PyPI.Mirror.URL != nil}
 	if !mirrored[npm.Ecosystem] && !mirrored[pypi.Ecosystem] {

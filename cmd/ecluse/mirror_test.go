@@ -16,7 +16,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/fake/fakepypi"
 )
 
-// A requirements.txt names no files, so the public index is asked which there are; its pause is waited out, and nothing is sent in it.
+// A requirements.txt names no files, so the public index is asked which there are; its pause is
+// waited out, and nothing is sent in it.
 func TestMirrorAddAsksTheIndex(t *testing.T) {
 	index := fakepypi.New("")
 	server := httptest.NewServer(index.Index)

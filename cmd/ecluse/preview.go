@@ -15,7 +15,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/config"
 )
 
-// preview asks a running gate what the rules of a configuration would change, over the documents that it has in memory.
+// preview asks a running gate what the rules of a configuration would change, over the documents
+// that it has in memory.
 func preview(ctx context.Context, w io.Writer, admin string, cfg *config.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

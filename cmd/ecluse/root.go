@@ -6,7 +6,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/cli"
 )
 
-// constructor makes one sub-command. Each lives in a file of its own and lists its exit codes with exitCodes.
+// constructor makes one sub-command. Each lives in a file of its own and lists its exit codes with
+// exitCodes.
 type constructor func(*cli.System) *cobra.Command
 
 // commands are the sub-commands in the order in which help shows them.
@@ -49,7 +50,8 @@ func newRoot(sys *cli.System) *cobra.Command {
 	return root
 }
 
-// run executes the command line of sys and returns the exit code, having reported any error to the user.
+// run executes the command line of sys and returns the exit code, having reported any error to the
+// user.
 func run(sys *cli.System) int {
 	return int(report(sys, newRoot(sys).ExecuteContext(sys.Context)))
 }

@@ -15,8 +15,9 @@ import (
 
 const oneThread = "ecluse-one-thread"
 
-// While packages are set up the work is on the process's first thread; a lock taken now keeps it there. Taken later, it would keep whatever thread the
-// scheduler has moved the work to, and a tracer that follows the first thread would see nothing of it.
+// While packages are set up the work is on the process's first thread; a lock taken now keeps it
+// there. Taken later, it would keep whatever thread the scheduler has moved the work to, and a
+// tracer that follows the first thread would see nothing of it.
 func init() { //nolint:gochecknoinits // see above
 	if filepath.Base(os.Args[0]) == oneThread {
 		runtime.LockOSThread()
@@ -31,8 +32,8 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// TestScript runs the real command as its user does. The scripts stand in testdata/script; UPDATE_SCRIPTS=1 rewrites
-// what they compare with.
+// TestScript runs the real command as its user does. The scripts stand in testdata/script;
+// UPDATE_SCRIPTS=1 rewrites what they compare with.
 func TestScript(t *testing.T) {
 	root, err := durabletest.Root() // journals refuse folders below world-writable ones
 	if err != nil {

@@ -83,17 +83,20 @@ func build(ctx context.Context, sys *cli.System, cfg *config.Config) (gate *app.
 	}, nil
 }
 
-// memoryShare is how much of a container's memory the Go runtime may use before it works harder to free some.
+// memoryShare is how much of a container's memory the Go runtime may use before it works harder to
+// free some.
 const memoryShare = 0.9
 
-// serve runs the gate until ctx ends, and then drains the requests in flight. SIGHUP reloads the rules of the configuration.
+// serve runs the gate until ctx ends, and then drains the requests in flight. SIGHUP reloads the
+// rules of the configuration.
 func serve(ctx context.Context, sys *cli.System, cfg *config.Config, worker bool, reload func(context.Context) (*config.Config, error)) error {
 	gate, stop, err := build(ctx, sys, cfg)
 	if err != nil {
 		return err
 	}
 	defer stop()
-	if limit, err := memlimit.Set(memlimit.WithRatio(memoryShare)); err == nil && limit > 0 { // else Go's own default holds
+	// else Go's own default holds
+	if limit, err := memlimit.Set(memlimit.WithRatio(memoryShare)); err == nil && limit > 0 {
 		gate.Logger().Debug("memory limit", slog.Int64("bytes", limit))
 	}
 	var background sync.WaitGroup

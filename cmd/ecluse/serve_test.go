@@ -71,7 +71,8 @@ func fetch(t *testing.T, url string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-// The gate as a user starts it: it says where it listens, serves, shows its state, and stops with 0 when the request at work has ended.
+// The gate as a user starts it: it says where it listens, serves, shows its state, and stops with 0
+// when the request at work has ended.
 func TestServe(t *testing.T) {
 	up := fakenpm.New("http://unused.test")
 	up.Publish("a", "1.0.0", time.Now().AddDate(-1, 0, 0), nil)

@@ -102,7 +102,8 @@ func (f *sourceFlags) tool(c *cobra.Command, sys *cli.System) (*source.Tool, err
 	}), nil
 }
 
-// tokens says where tokens come from; the source itself is made when a service is to be talked to, and not before.
+// tokens says where tokens come from; the source itself is made when a service is to be talked to,
+// and not before.
 func (f *sourceFlags) tokens() (func() (search.TokenSource, error), error) {
 	fixed := func(s search.TokenSource) func() (search.TokenSource, error) {
 		return func() (search.TokenSource, error) { return s, nil }
@@ -122,7 +123,8 @@ func (f *sourceFlags) tokens() (func() (search.TokenSource, error), error) {
 	return nil, fmt.Errorf("--auth %q: use cli, env, workload or managed", f.auth)
 }
 
-// conclude is conclude without the sentences on stderr where lines of JSON were asked for: a reader of those takes nothing else.
+// conclude is conclude without the sentences on stderr where lines of JSON were asked for: a reader
+// of those takes nothing else.
 func (f *sourceFlags) conclude(sys *cli.System, o *source.Outcome) error {
 	if f.progress == "json" {
 		quiet := *sys
@@ -132,7 +134,8 @@ func (f *sourceFlags) conclude(sys *cli.System, o *source.Outcome) error {
 	return conclude(sys, o)
 }
 
-// conclude prints an outcome, says on stderr what a person wants to know, and turns its status into the exit code.
+// conclude prints an outcome, says on stderr what a person wants to know, and turns its status into
+// the exit code.
 func conclude(sys *cli.System, o *source.Outcome) error {
 	if err := o.Write(sys.Stdout); err != nil {
 		return fmt.Errorf("print the outcome: %v", err)
@@ -182,7 +185,8 @@ func readDocument(c *cobra.Command, path string) ([]byte, error) {
 	return bytes.TrimPrefix(data, []byte("\ufeff")), nil
 }
 
-// writeDocument writes a plan or an approval. They are for people and hold no secret; what must survive a crash is in the journal.
+// writeDocument writes a plan or an approval. They are for people and hold no secret; what must
+// survive a crash is in the journal.
 func writeDocument(path string, data []byte) error {
 	return durable.Replace(path, data)
 }

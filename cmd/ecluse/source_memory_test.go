@@ -18,8 +18,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/emulator"
 )
 
-// The largest file that there is, 100 MiB, is planned, hashed and sent by the real binary in less than 40 MB of memory: it streams, and is nowhere
-// twice.
+// The largest file that there is, 100 MiB, is planned, hashed and sent by the real binary in less
+// than 40 MB of memory: it streams, and is nowhere twice.
 func TestLargeFileInLittleMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the binary and sends 100 MiB")
@@ -86,7 +86,8 @@ func TestLargeFileInLittleMemory(t *testing.T) {
 	}
 }
 
-// peakOf reads the most memory that a running program has had. The exit status would count what this test had before it began the program.
+// peakOf reads the most memory that a running program has had. The exit status would count what
+// this test had before it began the program.
 func peakOf(pid int) int64 {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

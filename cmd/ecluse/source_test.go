@@ -21,7 +21,8 @@ type stageKey struct{}
 
 func stageOf(ts *testscript.TestScript) *stage { return ts.Value(stageKey{}).(*stage) }
 
-// startEmulator starts an emulator beside the script, on a socket of its own, and names it $EMULATOR.
+// startEmulator starts an emulator beside the script, on a socket of its own, and names it
+// $EMULATOR.
 func startEmulator(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 0 {
 		ts.Fatalf("usage: emulator")
@@ -52,7 +53,8 @@ func setScript(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(emulatorOf(ts).SetScript(rules))
 }
 
-// seenRequests compares what the emulator saw since the last look with its arguments: "GET:404 PUT:201". Without arguments, nothing was sent.
+// seenRequests compares what the emulator saw since the last look with its arguments: "GET:404
+// PUT:201". Without arguments, nothing was sent.
 func seenRequests(ts *testscript.TestScript, neg bool, args []string) {
 	if neg {
 		ts.Fatalf("usage: seen METHOD:STATUS…")
@@ -73,8 +75,8 @@ func seenRequests(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// walkChanges are what a test needs and a reader does not: a port that is free, the emulator's end, and a restriction that a slow machine does not
-// outlast between two commands.
+// walkChanges are what a test needs and a reader does not: a port that is free, the emulator's end,
+// and a restriction that a slow machine does not outlast between two commands.
 var walkChanges = []struct{ text, changed string }{
 	{"ecluse emulate search --listen 127.0.0.1:8910 &\n", `ecluse emulate search --listen 127.0.0.1:0 > emulator.out &
 trap "kill $!" EXIT
@@ -86,7 +88,8 @@ until address=$(sed -n 's#.*http://\([0-9.:]*\).*#\1#p' emulator.out) && test -n
 	{"\nsleep 5\n", "\nsleep 12\n"},
 }
 
-// extractWalk writes the shell lines between the source-walk markers of a document into a script, with the changes that a test needs.
+// extractWalk writes the shell lines between the source-walk markers of a document into a script,
+// with the changes that a test needs.
 func extractWalk(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: walk DOCUMENT SCRIPT")

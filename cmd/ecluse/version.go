@@ -10,7 +10,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/cli"
 )
 
-// version and commit are set by the linker (`make build`); without it the build information of the module answers.
+// version and commit are set by the linker (`make build`); without it the build information of the
+// module answers.
 var version, commit string //nolint:gochecknoglobals // written by the linker only
 
 func newVersion(sys *cli.System) *cobra.Command {

@@ -13,7 +13,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// What the transport adds to a request while the authority is open is a context, a trace and a watcher, and stays that small.
+// What the transport adds to a request while the authority is open is a context, a trace and a
+// watcher, and stays that small.
 func TestOpenPathAllocatesLittle(t *testing.T) {
 	response := &http.Response{StatusCode: 200, Header: http.Header{}, Body: http.NoBody}
 	base := roundTripper(func(*http.Request) (*http.Response, error) { return response, nil })

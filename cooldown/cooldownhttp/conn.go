@@ -6,10 +6,11 @@ import (
 	"sync/atomic"
 )
 
-// DialContext wraps the DialContext of the *http.Transport that is Base, or lies below it. With it an HTTP/1 request is
-// judged once more by the very call that puts its first bytes on the wire: net/http hands a request to a goroutine of the
-// connection, which on a busy machine may come to it some milliseconds after the judgement. Without it that gap stays.
-// HTTP/2 connections are not concerned.
+// DialContext wraps the DialContext of the *http.Transport that is Base, or lies below it. With it
+// an HTTP/1 request is judged once more by the very call that puts its first bytes on the wire:
+// net/http hands a request to a goroutine of the connection, which on a busy machine may come to it
+// some milliseconds after the judgement. Without it that gap stays. HTTP/2 connections are not
+// concerned.
 func DialContext(
 	dial func(ctx context.Context, network, addr string) (net.Conn, error),
 ) func(ctx context.Context, network, addr string) (net.Conn, error) {

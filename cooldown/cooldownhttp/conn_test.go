@@ -16,8 +16,9 @@ import (
 	"github.com/ecluse-gate/ecluse/retryafter"
 )
 
-// R95: a cooldown that begins between the judgement and the write, here when the header fields are in the transport's
-// buffer, stops the request: nothing of it arrives, and it is no attempt. With TLS and without.
+// R95: a cooldown that begins between the judgement and the write, here when the header fields are
+// in the transport's buffer, stops the request: nothing of it arrives, and it is no attempt. With
+// TLS and without.
 func TestJudgedByTheWriteItself(t *testing.T) {
 	for _, encrypted := range []bool{false, true} {
 		var arrived atomic.Int64

@@ -15,9 +15,9 @@ import (
 	"github.com/ecluse-gate/ecluse/cooldown"
 )
 
-// exchange is one request from its permit to its verdict: at most one request on the wire. It is judged when a
-// connection is at hand (gotConn), which every way of net/http's transport to write a request passes through: a new
-// connection, a kept one, a resend, a retried stream.
+// exchange is one request from its permit to its verdict: at most one request on the wire. It is
+// judged when a connection is at hand (gotConn), which every way of net/http's transport to write a
+// request passes through: a new connection, a kept one, a resend, a retried stream.
 type exchange struct {
 	transport *Transport
 	request   *http.Request
@@ -39,7 +39,8 @@ type exchange struct {
 	flushed  bool     // its first bytes are on the wire; known of connections of DialContext alone
 	returned int      // how often an HTTP/2 server gave it back
 	answered bool     // the first byte of an answer has arrived
-	stopped  error    // why nothing may be written any more: a *cooldown.Refusal, errResent or ErrHiddenAnswer
+	// why nothing may be written any more: a *cooldown.Refusal, errResent or ErrHiddenAnswer
+	stopped error
 }
 
 // errResent stops a transport that would write a request again by itself.
@@ -49,8 +50,8 @@ func newExchange(t *Transport, r *http.Request, permit cooldown.Permit) *exchang
 	return &exchange{transport: t, request: r, permit: permit, began: t.now(), wrote: make(chan struct{}), judged: make(chan struct{})}
 }
 
-// roundTrip hands the request to Base and settles the permit on every way out: a response, an error, a refusal at the
-// last moment, a panic of Base.
+// roundTrip hands the request to Base and settles the permit on every way out: a response, an
+// error, a refusal at the last moment, a panic of Base.
 func (e *exchange) roundTrip() (*http.Response, Attempt, error) {
 	ctx, cancel := context.WithCancelCause(e.request.Context())
 	e.cancel = cancel
@@ -103,8 +104,9 @@ func (e *exchange) getConn(string) {
 	e.traced = true
 }
 
-// gotConn judges the request at the moment of the act. What may not be written is cancelled, which HTTP/2 looks at just
-// before it writes; HTTP/1 does not, so there the connection, which nobody else uses, is closed as well.
+// gotConn judges the request at the moment of the act. What may not be written is cancelled, which
+// HTTP/2 looks at just before it writes; HTTP/1 does not, so there the connection, which nobody
+// else uses, is closed as well.
 func (e *exchange) gotConn(info httptrace.GotConnInfo) {
 	shared := e.multiplexed(info.Conn)
 	if !shared {
@@ -124,7 +126,8 @@ func (e *exchange) gotConn(info httptrace.GotConnInfo) {
 		e.stopped = errResent
 	case e.fresh && info.Reused && !shared:
 		e.dropping = true
-		drop(info.Conn) // nothing is written to it, so that the transport goes on to the next by itself
+		// nothing is written to it, so that the transport goes on to the next by itself
+		drop(info.Conn)
 		return
 	default:
 		if e.judge() {
@@ -142,13 +145,14 @@ func (e *exchange) gotConn(info httptrace.GotConnInfo) {
 	}
 }
 
-// maxReturned bounds how often a request is written again that HTTP/2 servers gave back. net/http waits between these
-// writes, for seven seconds in all.
+// maxReturned bounds how often a request is written again that HTTP/2 servers gave back. net/http
+// waits between these writes, for seven seconds in all.
 const maxReturned = 4
 
-// givenBack judges a request anew that an HTTP/2 server gave back unread (GOAWAY, REFUSED_STREAM), and that net/http,
-// which knows of what it does, is about to write again: it may while the authority is open. What was written before is an
-// attempt of its own. A probe is never written again.
+// givenBack judges a request anew that an HTTP/2 server gave back unread (GOAWAY, REFUSED_STREAM),
+// and that net/http, which knows of what it does, is about to write again: it may while the
+// authority is open. What was written before is an attempt of its own. A probe is never written
+// again.
 func (e *exchange) givenBack() bool {
 	e.mu.Lock()
 	if !e.written || e.answered || e.stopped != nil || e.returned == maxReturned || e.permit.Probe() || !e.judge() {
@@ -166,8 +170,9 @@ func (e *exchange) givenBack() bool {
 	return true
 }
 
-// await waits for the verdict of the exchange that had the connection before: net/http gives a connection on when an
-// answer without a body has been read, which can be before the table has heard of that answer.
+// await waits for the verdict of the exchange that had the connection before: net/http gives a
+// connection on when an answer without a body has been read, which can be before the table has
+// heard of that answer.
 func (e *exchange) await(c net.Conn) {
 	if !reflect.TypeOf(c).Comparable() {
 		return
@@ -192,7 +197,8 @@ func (e *exchange) hold(c net.Conn) {
 	}
 }
 
-// done tells whoever waits that the table knows. It comes before the caller's hooks, which may send requests themselves.
+// done tells whoever waits that the table knows. It comes before the caller's hooks, which may send
+// requests themselves.
 func (e *exchange) done() {
 	close(e.judged)
 	if e.conn != nil && reflect.TypeOf(e.conn).Comparable() {
@@ -245,8 +251,8 @@ func (e *exchange) firstByte() {
 	e.answered = true
 }
 
-// watch ends the wait of a request whose permit is withdrawn before it was written: for a connection, for a handshake,
-// for a stream.
+// watch ends the wait of a request whose permit is withdrawn before it was written: for a
+// connection, for a handshake, for a stream.
 func (e *exchange) watch(ctx context.Context) {
 	for {
 		e.mu.Lock()
@@ -265,8 +271,8 @@ func (e *exchange) watch(ctx context.Context) {
 	}
 }
 
-// withdraw stops the exchange unless it is too late or the permit holds after all, and reports whether there is nothing
-// more to watch.
+// withdraw stops the exchange unless it is too late or the permit holds after all, and reports
+// whether there is nothing more to watch.
 func (e *exchange) withdraw() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -280,8 +286,8 @@ func (e *exchange) withdraw() bool {
 	return true
 }
 
-// failed settles an exchange that brought no response, counts it if anything was sent, and gives the error that the
-// caller hears.
+// failed settles an exchange that brought no response, counts it if anything was sent, and gives
+// the error that the caller hears.
 func (e *exchange) failed(err error) (Attempt, error) {
 	gone := goneOf(e.request.Context())
 	now := e.transport.now()
@@ -336,8 +342,9 @@ func (e *exchange) answer(response *http.Response) Attempt {
 	return a
 }
 
-// diedIdle reports whether the request met a connection that had died before it, and may be repeated: one that had served
-// before, and that brought not one byte of an answer. The transport's own wish to send it again says so as well.
+// diedIdle reports whether the request met a connection that had died before it, and may be
+// repeated: one that had served before, and that brought not one byte of an answer. The transport's
+// own wish to send it again says so as well.
 func (e *exchange) diedIdle(err error) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

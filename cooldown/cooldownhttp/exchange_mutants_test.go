@@ -21,8 +21,8 @@ import (
 	"github.com/ecluse-gate/ecluse/retryafter"
 )
 
-// R96: only a connection that had died before the request is a reason to repeat it: not an upstream that takes too long, not a
-// caller who has gone, and not an answer that breaks off.
+// R96: only a connection that had died before the request is a reason to repeat it: not an upstream
+// that takes too long, not a caller who has gone, and not an answer that breaks off.
 func TestWhatIsNotRepeated(t *testing.T) {
 	for name, test := range map[string]struct {
 		act     func(net.Conn)
@@ -73,8 +73,8 @@ func TestWhatIsNotRepeated(t *testing.T) {
 	}
 }
 
-// refusedLate sends a request through a base which has a connection for it only when its authority has begun to cool, so that it is
-// refused at the last moment, and which ends it in its own way.
+// refusedLate sends a request through a base which has a connection for it only when its authority
+// has begun to cool, so that it is refused at the last moment, and which ends it in its own way.
 func refusedLate(t *testing.T, ctx context.Context, end func(*http.Request) (*http.Response, error)) (*rig, *http.Response, error) {
 	t.Helper()
 	g := newRig(t, cooldown.Options{}, script("429:60"))
@@ -98,7 +98,8 @@ func refusedLate(t *testing.T, ctx context.Context, end func(*http.Request) (*ht
 	return g, response, err
 }
 
-// R95: a caller who has gone hears that, although his request was refused at the last moment as well.
+// R95: a caller who has gone hears that, although his request was refused at the last moment as
+// well.
 func TestGoneAndRefused(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	g, _, err := refusedLate(t, ctx, func(*http.Request) (*http.Response, error) {
@@ -110,7 +111,8 @@ func TestGoneAndRefused(t *testing.T) {
 	}
 }
 
-// R63: an answer that a base brings in spite of a refusal changes nothing, since its permit was given back with the refusal.
+// R63: an answer that a base brings in spite of a refusal changes nothing, since its permit was
+// given back with the refusal.
 func TestAnsweredAndRefused(t *testing.T) {
 	g, response, err := refusedLate(t, t.Context(), func(r *http.Request) (*http.Response, error) { return reply(r, 429, "300"), nil })
 	if err != nil || response.StatusCode != 429 {
@@ -122,9 +124,9 @@ func TestAnsweredAndRefused(t *testing.T) {
 	}
 }
 
-// R1 R15 R74: what an attempt says of the pause is what the table makes of it, as of the answer's receipt: that of an
-// answer which changes nothing is the pause that there is; a success has none, even during one; and the field is read for those
-// statuses only that may throttle.
+// R1 R15 R74: what an attempt says of the pause is what the table makes of it, as of the answer's
+// receipt: that of an answer which changes nothing is the pause that there is; a success has none,
+// even during one; and the field is read for those statuses only that may throttle.
 func TestAttemptTellsThePause(t *testing.T) {
 	answers := map[string]chan *http.Response{"/long": make(chan *http.Response), "/short": make(chan *http.Response), "/fine": make(chan *http.Response)}
 	var g *rig
@@ -150,7 +152,8 @@ func TestAttemptTellsThePause(t *testing.T) {
 		<-began
 	}
 	var late atomic.Int64
-	g.transport.Now = func() time.Time { return now.Add(time.Duration(late.Add(1)-1) * time.Second) } // each look takes a second
+	// each look takes a second
+	g.transport.Now = func() time.Time { return now.Add(time.Duration(late.Add(1)-1) * time.Second) }
 	for _, test := range []struct {
 		path   string
 		status int
@@ -169,7 +172,8 @@ func TestAttemptTellsThePause(t *testing.T) {
 	}
 }
 
-// The verdict is there before the hooks are called: they may send requests on the connection that brought the answer.
+// The verdict is there before the hooks are called: they may send requests on the connection that
+// brought the answer.
 func TestHooksMaySend(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer server.Close()

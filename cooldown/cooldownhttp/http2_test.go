@@ -94,9 +94,9 @@ func refuseStream(f *http2.Framer, stream uint32) {
 
 func goAway(f *http2.Framer, stream uint32) { _ = f.WriteGoAway(stream-1, http2.ErrCodeNo, nil) }
 
-// R95 R96: what an HTTP/2 server gives back unread, by REFUSED_STREAM or GOAWAY, the transport would send again up to six
-// times. It is sent up to four times more while the authority is open, each write told as an attempt, and a probe is never
-// sent again.
+// R95 R96: what an HTTP/2 server gives back unread, by REFUSED_STREAM or GOAWAY, the transport
+// would send again up to six times. It is sent up to four times more while the authority is open,
+// each write told as an attempt, and a probe is never sent again.
 func TestHTTP2IsNotRetriedUnasked(t *testing.T) {
 	for name, giveBack := range map[string]func(*http2.Framer, uint32){"REFUSED_STREAM": refuseStream, "GOAWAY": goAway} {
 		t.Run(name, func(t *testing.T) {
@@ -148,7 +148,8 @@ func TestHTTP2IsNotRetriedUnasked(t *testing.T) {
 	}
 }
 
-// R96: an HTTP/2 connection that died while idle, without a word: the request is repeated on a fresh one.
+// R96: an HTTP/2 connection that died while idle, without a word: the request is repeated on a
+// fresh one.
 func TestHTTP2DeadIdleConnection(t *testing.T) {
 	url, base, seen := framed(t, func(_ int64, f *http2.Framer, stream uint32) { status(f, stream, ":status", "200") })
 	var dead atomic.Bool
@@ -184,8 +185,8 @@ func (c *dyingConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// R95 R54: streams that run when their authority begins to cool go on to their end on the shared connection, and a refused
-// request costs none of them anything.
+// R95 R54: streams that run when their authority begins to cool go on to their end on the shared
+// connection, and a refused request costs none of them anything.
 func TestHTTP2StreamsGoOn(t *testing.T) {
 	began, cooling := make(chan struct{}), make(chan struct{})
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -37,8 +37,9 @@ func (a Attempt) Outcome() string {
 	return OutcomeSuccess
 }
 
-// OutcomeOf is the outcome of an exchange that ended with err under ctx, for readers of a response's body: cancelled, timeout or connection.
-// A context counts as a timeout when its cause says Timeout, as that of a deadline does.
+// OutcomeOf is the outcome of an exchange that ended with err under ctx, for readers of a
+// response's body: cancelled, timeout or connection. A context counts as a timeout when its cause
+// says Timeout, as that of a deadline does.
 func OutcomeOf(ctx context.Context, err error) string {
 	if ctx.Err() != nil {
 		return goneOf(ctx)
@@ -46,8 +47,8 @@ func OutcomeOf(ctx context.Context, err error) string {
 	return failure(err)
 }
 
-// goneOf is the outcome when a context has ended, or empty. It is the first to ask, since its cause may be an error of the
-// caller's own.
+// goneOf is the outcome when a context has ended, or empty. It is the first to ask, since its cause
+// may be an error of the caller's own.
 func goneOf(ctx context.Context) string {
 	switch {
 	case ctx.Err() == nil:

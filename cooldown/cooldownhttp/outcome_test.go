@@ -71,7 +71,8 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
-// R81: a context that has ended says who gave up, and its cause, if it was the clock; whatever the error is that it led to.
+// R81: a context that has ended says who gave up, and its cause, if it was the clock; whatever the
+// error is that it led to.
 func TestOutcomeOf(t *testing.T) {
 	broken := errors.New("broken")
 	for _, test := range []struct {
@@ -99,7 +100,8 @@ func TestOutcomeOf(t *testing.T) {
 
 type key struct{}
 
-// The hooks get the request's context, before the response is handed on; without hooks all goes the same way.
+// The hooks get the request's context, before the response is handed on; without hooks all goes the
+// same way.
 func TestHooks(t *testing.T) {
 	g := newRig(t, cooldown.Options{}, script("429:5"))
 	var order []string

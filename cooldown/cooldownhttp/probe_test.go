@@ -14,7 +14,8 @@ import (
 	"github.com/ecluse-gate/ecluse/cooldown"
 )
 
-// cooled is a rig whose authority has just finished a cooldown of 5 s, so that the next request is the probe. Must run in a bubble.
+// cooled is a rig whose authority has just finished a cooldown of 5 s, so that the next request is
+// the probe. Must run in a bubble.
 func cooled(t *testing.T, o cooldown.Options, upstream func(*http.Request) (*http.Response, error)) *rig {
 	t.Helper()
 	answer := script("429:5")
@@ -25,7 +26,8 @@ func cooled(t *testing.T, o cooldown.Options, upstream func(*http.Request) (*htt
 	return g
 }
 
-// R66 C03 tc-066: whatever does not throttle opens the authority; the probe's caller gets it as it is.
+// R66 C03 tc-066: whatever does not throttle opens the authority; the probe's caller gets it as it
+// is.
 func TestProbeAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, status := range []string{"200", "304", "404", "401", "403", "302", "500", "502", "503"} {
@@ -43,7 +45,8 @@ func TestProbeAnswers(t *testing.T) {
 	})
 }
 
-// R68 R19 R21 R79: a throttling answer to the probe is the next cooldown, and it reaches the probe's caller as it came.
+// R68 R19 R21 R79: a throttling answer to the probe is the next cooldown, and it reaches the
+// probe's caller as it came.
 func TestProbeThrottled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := cooled(t, cooldown.Options{Rand: func(n int64) int64 { return n - 1 }}, script("429", "503:7", "200"))
@@ -63,7 +66,8 @@ func TestProbeThrottled(t *testing.T) {
 	})
 }
 
-// R67: the decision falls when status and header fields are there; a body that takes for ever keeps nobody waiting.
+// R67: the decision falls when status and header fields are there; a body that takes for ever keeps
+// nobody waiting.
 func TestDecidesAtHeaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reader, writer := io.Pipe()
@@ -95,8 +99,9 @@ func hang(r *http.Request) (*http.Response, error) {
 	return nil, context.Cause(r.Context())
 }
 
-// R69 R70 R71 R72 tc-065 tc-067: however a probe ends without an answer, the next request is the probe, the deadline is not moved, the
-// ceiling not doubled, and nobody is told that the authority is open.
+// R69 R70 R71 R72 tc-065 tc-067: however a probe ends without an answer, the next request is the
+// probe, the deadline is not moved, the ceiling not doubled, and nobody is told that the authority
+// is open.
 func TestProbeEndsWithoutAnswer(t *testing.T) {
 	boom := errors.New("boom")
 	for name, test := range map[string]struct {
@@ -181,7 +186,8 @@ func TestPanicGoesOn(t *testing.T) {
 	t.Error("no panic")
 }
 
-// R69: a caller that is gone before it has begun is not sent, does not become the probe, and is no attempt.
+// R69: a caller that is gone before it has begun is not sent, does not become the probe, and is no
+// attempt.
 func TestGoneBeforeItBegan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := cooled(t, cooldown.Options{}, script("200"))
@@ -197,8 +203,8 @@ func TestGoneBeforeItBegan(t *testing.T) {
 	})
 }
 
-// R72 R73 tc-064 tc-068 tc-069: a probe that hangs gives up its place with its lease; when it comes back it neither opens the authority nor
-// frees the place of the one that came after it.
+// R72 R73 tc-064 tc-068 tc-069: a probe that hangs gives up its place with its lease; when it comes
+// back it neither opens the authority nor frees the place of the one that came after it.
 func TestHangingProbe(t *testing.T) {
 	for name, late := range map[string]func(r *http.Request) (*http.Response, error){
 		"answered": script("200"), "throttled": script("429"), "failed": script("connection reset"),
@@ -266,7 +272,8 @@ func TestLateSuccess(t *testing.T) {
 	})
 }
 
-// R52 R75: several requests under way when the first throttled answer lands may each get their own; they make one entry.
+// R52 R75: several requests under way when the first throttled answer lands may each get their own;
+// they make one entry.
 func TestSeveralThrottledAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newRig(t, cooldown.Options{}, func(r *http.Request) (*http.Response, error) {

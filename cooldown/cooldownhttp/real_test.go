@@ -18,8 +18,8 @@ import (
 	"github.com/ecluse-gate/ecluse/cooldown/cooldownhttp"
 )
 
-// wireServer is an HTTP/1 server of bare connections: it counts the requests that arrive at its socket, and a script says what becomes
-// of each.
+// wireServer is an HTTP/1 server of bare connections: it counts the requests that arrive at its
+// socket, and a script says what becomes of each.
 type wireServer struct {
 	URL      string
 	mu       sync.Mutex
@@ -135,8 +135,8 @@ func clocked(t *testing.T) (client *http.Client, g *rig, ahead *atomic.Int64) {
 	return g.client, g, ahead
 }
 
-// R95: eight kept connections that die under what is written to them: a probe is one request on the wire all the same, and a request
-// in flight during a cooldown is not written again.
+// R95: eight kept connections that die under what is written to them: a probe is one request on the
+// wire all the same, and a request in flight during a cooldown is not written again.
 func TestProbeIsOneRequestOnDyingConnections(t *testing.T) {
 	client, g, ahead := clocked(t)
 	s := newWireServer(t, fine)
@@ -161,7 +161,8 @@ func TestProbeIsOneRequestOnDyingConnections(t *testing.T) {
 	}
 }
 
-// R95 R52: requests in flight on kept connections that die during a cooldown are written no second time.
+// R95 R52: requests in flight on kept connections that die during a cooldown are written no second
+// time.
 func TestNothingIsWrittenAgainInACooldown(t *testing.T) {
 	client, g, _ := clocked(t)
 	s := newWireServer(t, fine)
@@ -196,8 +197,9 @@ func TestNothingIsWrittenAgainInACooldown(t *testing.T) {
 	}
 }
 
-// R96: requests that meet connections which died while idle cost the client nothing while the authority is open: one repetition, on a
-// fresh connection, and each write is an attempt. A write is never repeated.
+// R96: requests that meet connections which died while idle cost the client nothing while the
+// authority is open: one repetition, on a fresh connection, and each write is an attempt. A write
+// is never repeated.
 func TestRepeatedOnceAfterDeadIdleConnection(t *testing.T) {
 	client, g, _ := clocked(t)
 	s := newWireServer(t, fine)
@@ -245,8 +247,8 @@ func TestRepeatedOnceAfterDeadIdleConnection(t *testing.T) {
 	}
 }
 
-// R95: requests that wait for a connection, because dialling or the handshake takes long, are refused when the authority cools,
-// and nothing of them is written.
+// R95: requests that wait for a connection, because dialling or the handshake takes long, are
+// refused when the authority cools, and nothing of them is written.
 func TestWaitingForAConnection(t *testing.T) {
 	for name, phase := range map[string]string{"dialling": "dial", "handshake": "tls"} {
 		t.Run(name, func(t *testing.T) {
@@ -297,7 +299,8 @@ func TestWaitingForAConnection(t *testing.T) {
 					close(warm)
 				}
 			}
-			done.Wait() // before the gate opens: nobody waits for a connection that is of no use any more
+			// before the gate opens: nobody waits for a connection that is of no use any more
+			done.Wait()
 			sent := seen.Load()
 			close(gate)
 			time.Sleep(50 * time.Millisecond)
@@ -342,8 +345,9 @@ func TestRetryingBaseIsFoundOut(t *testing.T) {
 	}
 }
 
-// R95: requests that wait for the one connection get it when an answer without a body has been read from it, which may be
-// before the table has heard of that answer. They are judged after it all the same, and a refusal is no attempt.
+// R95: requests that wait for the one connection get it when an answer without a body has been read
+// from it, which may be before the table has heard of that answer. They are judged after it all the
+// same, and a refusal is no attempt.
 func TestConnectionThatBroughtThe429(t *testing.T) {
 	for range 10 {
 		client, g, _ := clocked(t)
@@ -382,8 +386,8 @@ func TestConnectionThatBroughtThe429(t *testing.T) {
 	}
 }
 
-// R52 R95: of a base that says nothing of connections nobody knows whether a request was written, so that one in flight goes on
-// when its authority begins to cool.
+// R52 R95: of a base that says nothing of connections nobody knows whether a request was written,
+// so that one in flight goes on when its authority begins to cool.
 func TestOpaqueBaseGoesOn(t *testing.T) {
 	began, cooling := make(chan struct{}), make(chan struct{})
 	g := newRig(t, cooldown.Options{}, func(r *http.Request) (*http.Response, error) {

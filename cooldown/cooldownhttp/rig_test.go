@@ -17,7 +17,8 @@ import (
 
 const registry = "https://registry.example/left-pad"
 
-// rig is a transport over a scripted upstream, with what its hooks heard. In a synctest bubble its clock is the bubble's.
+// rig is a transport over a scripted upstream, with what its hooks heard. In a synctest bubble its
+// clock is the bubble's.
 type rig struct {
 	t           *testing.T
 	table       *cooldown.Table
@@ -75,7 +76,8 @@ func reply(r *http.Request, status int, retryAfter ...string) *http.Response {
 	}
 }
 
-// script answers one request after the other with the given statuses, and then with the last for ever. "429:5" has a Retry-After.
+// script answers one request after the other with the given statuses, and then with the last for
+// ever. "429:5" has a Retry-After.
 func script(statuses ...string) func(*http.Request) (*http.Response, error) {
 	var mu sync.Mutex
 	next := 0

@@ -14,8 +14,9 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/fake/storm"
 )
 
-// R34, R95, R96: a thousand clients of the library on real sockets. No request arrives during the cooldown, one is the probe, and no client
-// hears of trouble while there is none, whatever the connections go through.
+// R34, R95, R96: a thousand clients of the library on real sockets. No request arrives during the
+// cooldown, one is the probe, and no client hears of trouble while there is none, whatever the
+// connections go through.
 func TestThousandClients(t *testing.T) {
 	for name, w := range map[string]storm.Weather{
 		"dying connections": {Dying: true}, "slow TLS": {TLS: true, Handshake: 100 * time.Millisecond}, "HTTP2 with GOAWAY": {HTTP2: true},

@@ -1,5 +1,5 @@
-// Package cooldownhttp puts a cooldown in front of an http.RoundTripper: while an authority throttles, nothing is sent to it, and after that one
-// request probes whether it has recovered.
+// Package cooldownhttp puts a cooldown in front of an http.RoundTripper: while an authority
+// throttles, nothing is sent to it, and after that one request probes whether it has recovered.
 //
 //	table := cooldown.New(cooldown.Options{})
 //	client := &http.Client{Transport: &cooldownhttp.Transport{Table: table}}
@@ -8,22 +8,24 @@
 //		// nothing was sent; ask again in refusal.Wait
 //	}
 //
-// The transport never waits, never follows a redirect, never repeats a write, and returns every response as it came, body
-// unread. The client's own redirects pass through it again, each judged by the authority that it dials.
+// The transport never waits, never follows a redirect, never repeats a write, and returns every
+// response as it came, body unread. The client's own redirects pass through it again, each judged
+// by the authority that it dials.
 //
 // # What Base must allow
 //
-// A request is judged when it is written, not only when it is asked for. That works with every Base that is an
-// *http.Transport or passes requests on to one with their context, as instrumenting wrappers do: the package listens to
-// [httptrace] and stops a request that may no longer be sent, over HTTP/1 and HTTP/2; [DialContext] closes the last gap
-// of HTTP/1. A Base that sends a second request by itself after it has been answered is detected, and gets
-// [ErrHiddenAnswer] instead of a connection. Of a Base that is not built on net/http none of this can be observed: it
-// must write each request at once, and once.
+// A request is judged when it is written, not only when it is asked for. That works with every Base
+// that is an *http.Transport or passes requests on to one with their context, as instrumenting
+// wrappers do: the package listens to [httptrace] and stops a request that may no longer be sent,
+// over HTTP/1 and HTTP/2; [DialContext] closes the last gap of HTTP/1. A Base that sends a second
+// request by itself after it has been answered is detected, and gets [ErrHiddenAnswer] instead of a
+// connection. Of a Base that is not built on net/http none of this can be observed: it must write
+// each request at once, and once.
 //
 // # Stability
 //
-// The names here stay as they are within a major version. New fields may be added to a [Transport]; their zero value
-// changes nothing.
+// The names here stay as they are within a major version. New fields may be added to a [Transport];
+// their zero value changes nothing.
 package cooldownhttp
 
 import (
@@ -40,19 +42,23 @@ import (
 	"github.com/ecluse-gate/ecluse/retryafter"
 )
 
-// Transport is a RoundTripper that asks a Table before each request and reports to it what came back. It is safe for concurrent use, as
-// are the functions it is given. The fields must not change after the first request.
+// Transport is a RoundTripper that asks a Table before each request and reports to it what came
+// back. It is safe for concurrent use, as are the functions it is given. The fields must not change
+// after the first request.
 type Transport struct {
-	// Base sends the requests. Nil means http.DefaultTransport. See the package's documentation for what it must allow.
+	// Base sends the requests. Nil means http.DefaultTransport. See the package's documentation for
+	// what it must allow.
 	Base http.RoundTripper
-	// Table holds the state. It is required, and shared by everything that talks to the same authorities.
+	// Table holds the state. It is required, and shared by everything that talks to the same
+	// authorities.
 	Table *cooldown.Table
-	// OnTransition is called for each change that a response made, before the response is returned, with the request's context. It
-	// is the place for log lines. It may be nil. Changes learned from other processes go to cooldown.Options.OnShared.
+	// OnTransition is called for each change that a response made, before the response is returned,
+	// with the request's context. It is the place for log lines. It may be nil. Changes learned
+	// from other processes go to cooldown.Options.OnShared.
 	OnTransition func(context.Context, cooldown.Transition)
-	// OnAttempt is called once for each request that was sent, counted from dialling, when its status or its failure
-	// is known, with the request's context. It is the place for counters. Refusals are not attempts, also when they come
-	// after a connection was made. It may be nil.
+	// OnAttempt is called once for each request that was sent, counted from dialling, when its
+	// status or its failure is known, with the request's context. It is the place for counters.
+	// Refusals are not attempts, also when they come after a connection was made. It may be nil.
 	OnAttempt func(context.Context, Attempt)
 	// Now is the clock, for tests. Nil means time.Now.
 	Now func() time.Time
@@ -66,19 +72,23 @@ type Attempt struct {
 	Method    string
 	// Status is the response's status, 0 when there was no response.
 	Status int
-	// Err is why there was no response, nil when there was one. ErrAborted stands for a panic in Base.
+	// Err is why there was no response, nil when there was one. ErrAborted stands for a panic in
+	// Base.
 	Err error
 	// Throttled reports that the response throttles.
 	Throttled bool
 	// Probe reports that this was the probe after a cooldown.
 	Probe bool
-	// Began is when the request was passed to Base, and Ended when its status or its failure was known.
+	// Began is when the request was passed to Base, and Ended when its status or its failure was
+	// known.
 	Began, Ended time.Time
-	// RetryAfter is what the response's field says, as of Ended; read for the statuses that may throttle.
+	// RetryAfter is what the response's field says, as of Ended; read for the statuses that may
+	// throttle.
 	RetryAfter retryafter.Report
 	// Transition is what the response changed.
 	Transition cooldown.Transition
-	// Wait is how long nothing may be sent to the authority, as of Ended; 0 when the response did not throttle.
+	// Wait is how long nothing may be sent to the authority, as of Ended; 0 when the response did
+	// not throttle.
 	Wait time.Duration
 
 	gone string // the outcome when the request's context had ended before there was a response
@@ -89,21 +99,23 @@ var ErrAborted = errors.New("the transport was aborted")
 
 var errNoResponse = errors.New("cooldownhttp: Base returned neither a response nor an error")
 
-// ErrHiddenAnswer is returned when Base, or something below it, sends a request again after an answer that it does not
-// return: the answer may have started a cooldown that goes unnoticed. Put layers that retry outside of this transport.
+// ErrHiddenAnswer is returned when Base, or something below it, sends a request again after an
+// answer that it does not return: the answer may have started a cooldown that goes unnoticed. Put
+// layers that retry outside of this transport.
 var ErrHiddenAnswer = errors.New("cooldownhttp: Base repeats requests by itself after an answer; put the retrying layer outside")
 
 // ErrNoTable is returned for a Transport without a Table.
 var ErrNoTable = errors.New("cooldownhttp: Transport.Table is nil")
 
-// RoundTrip implements http.RoundTripper. A refusal is returned as a *cooldown.Refusal; the client wraps it, and
-// cooldown.AsRefusal finds it again. Errors of Base are returned as they are.
+// RoundTrip implements http.RoundTripper. A refusal is returned as a *cooldown.Refusal; the client
+// wraps it, and cooldown.AsRefusal finds it again. Errors of Base are returned as they are.
 //
-// The table is asked twice: before any connection is made or waited for, and again when the request is about to be
-// written. A permit that no longer holds by then is a refusal, and nothing is written. Base never writes a request
-// again by itself; a read on a connection that was closed while idle is repeated once, on a new connection, and one that
-// an HTTP/2 server returned unprocessed (GOAWAY, REFUSED_STREAM) is written again by net/http. Each time the table is
-// asked again, and only while the authority is open is anything repeated.
+// The table is asked twice: before any connection is made or waited for, and again when the request
+// is about to be written. A permit that no longer holds by then is a refusal, and nothing is
+// written. Base never writes a request again by itself; a read on a connection that was closed
+// while idle is repeated once, on a new connection, and one that an HTTP/2 server returned
+// unprocessed (GOAWAY, REFUSED_STREAM) is written again by net/http. Each time the table is asked
+// again, and only while the authority is open is anything repeated.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	permit, err := t.ask(r)
 	if err != nil {
@@ -114,10 +126,10 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// Send is RoundTrip for a caller that has asked the table itself, to do something between the permit and the request, or
-// to learn what the response meant. It settles the permit, which must be for the authority of
-// the request's URL. Its response and error are those of RoundTrip; the attempt is the one that OnAttempt receives, and
-// the zero Attempt when nothing was sent.
+// Send is RoundTrip for a caller that has asked the table itself, to do something between the
+// permit and the request, or to learn what the response meant. It settles the permit, which must be
+// for the authority of the request's URL. Its response and error are those of RoundTrip; the
+// attempt is the one that OnAttempt receives, and the zero Attempt when nothing was sent.
 func (t *Transport) Send(r *http.Request, permit cooldown.Permit) (*http.Response, Attempt, error) {
 	if err := t.fits(r, permit); err != nil {
 		permit.Release(t.now())
@@ -154,8 +166,8 @@ func closeUnread(r *http.Request) {
 	}
 }
 
-// repeatable is a request that may be written a second time without changing anything: a read, whose body, if it has
-// one, can be had again.
+// repeatable is a request that may be written a second time without changing anything: a read,
+// whose body, if it has one, can be had again.
 func repeatable(r *http.Request) (*http.Request, bool) {
 	switch r.Method {
 	case "", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
@@ -221,8 +233,8 @@ func mayThrottle(status int) bool {
 	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
 }
 
-// retryAfter reads the field. Names are compared in any case, as header fields that did not come over the wire may
-// not be in canonical form.
+// retryAfter reads the field. Names are compared in any case, as header fields that did not come
+// over the wire may not be in canonical form.
 func retryAfter(response *http.Response, now time.Time) retryafter.Report {
 	const name = "Retry-After"
 	values := response.Header.Values(name)

@@ -23,8 +23,9 @@ func authority(t *testing.T) cooldown.Authority {
 	return a
 }
 
-// R63 R69: a permit that is not for the request, or whose request nobody waits for any more, is given back, so that the next request
-// is the probe. Nothing is sent, the body is closed, and there was no attempt.
+// R63 R69: a permit that is not for the request, or whose request nobody waits for any more, is
+// given back, so that the next request is the probe. Nothing is sent, the body is closed, and there
+// was no attempt.
 func TestSendWithAPermitThatDoesNotFit(t *testing.T) {
 	gone, leave := context.WithCancelCause(t.Context())
 	cause := errors.New("gone")

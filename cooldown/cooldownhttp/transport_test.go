@@ -19,8 +19,8 @@ import (
 	"github.com/ecluse-gate/ecluse/cooldown/cooldownhttp"
 )
 
-// R34 R35 R36 R63 R65 R66 tc-042 tc-053 C03: one throttled answer, a hundred clients: nothing is sent before the deadline, one probe after it,
-// and then everything again.
+// R34 R35 R36 R63 R65 R66 tc-042 tc-053 C03: one throttled answer, a hundred clients: nothing is
+// sent before the deadline, one probe after it, and then everything again.
 func TestCooldownEndToEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newRig(t, cooldown.Options{}, func(r *http.Request) (*http.Response, error) {
@@ -79,7 +79,8 @@ func TestCooldownEndToEnd(t *testing.T) {
 	})
 }
 
-// C54 R50 R51: the throttled answer itself reaches its caller as it came; later callers get our refusal, which is no HTTP answer at all.
+// C54 R50 R51: the throttled answer itself reaches its caller as it came; later callers get our
+// refusal, which is no HTTP answer at all.
 func TestResponseIsUntouched(t *testing.T) {
 	for _, status := range []int{200, 204, 302, 304, 404, 429, 503} {
 		var original *http.Response
@@ -110,8 +111,8 @@ func TestResponseIsUntouched(t *testing.T) {
 	}
 }
 
-// R1 R2 R3 R4 R14 R16 C36 C69 C71 C72 C73 C81 tc-008 tc-052 tc-057 tc-059 tc-062: the status and the field of the response decide, in whatever
-// case the field's name comes.
+// R1 R2 R3 R4 R14 R16 C36 C69 C71 C72 C73 C81 tc-008 tc-052 tc-057 tc-059 tc-062: the status and
+// the field of the response decide, in whatever case the field's name comes.
 func TestWhatStartsACooldown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in := func(d time.Duration, layout string) string { return time.Now().UTC().Add(d).Format(layout) }
@@ -172,7 +173,8 @@ type closeCounter struct {
 func (c *closeCounter) Read(p []byte) (int, error) { c.read.Add(1); return c.Reader.Read(p) }
 func (c *closeCounter) Close() error               { c.closed.Add(1); return nil }
 
-// R38: a refusal comes before any connection, closes the request's body unread, survives the client, and is no attempt.
+// R38: a refusal comes before any connection, closes the request's body unread, survives the
+// client, and is no attempt.
 func TestRefusalThroughClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newRig(t, cooldown.Options{}, script("429:60"))
@@ -196,13 +198,15 @@ func TestRefusalThroughClient(t *testing.T) {
 	})
 }
 
-// tc-045 tc-047 tc-048 tc-050 tc-055 R56: no answer and no failure makes the transport send a second time, whatever the method; each request goes
-// through the gate, and a throttling answer is an answer, not a failure.
+// tc-045 tc-047 tc-048 tc-050 tc-055 R56: no answer and no failure makes the transport send a
+// second time, whatever the method; each request goes through the gate, and a throttling answer is
+// an answer, not a failure.
 func TestNeverRetries(t *testing.T) {
 	for _, method := range []string{"GET", "HEAD", "PUT", "POST", "PATCH", "DELETE"} {
 		for _, answer := range []string{"429:1", "429", "503:1", "503", "500", "502", "408", "connection reset"} {
 			g := newRig(t, cooldown.Options{}, script(answer))
-			r := request(t, context.Background(), method, registry, bytes.NewReader([]byte("body"))) // with GetBody: could be sent again
+			// with GetBody: could be sent again
+			r := request(t, context.Background(), method, registry, bytes.NewReader([]byte("body")))
 			response, err := g.client.Do(r)
 			if err == nil {
 				response.Body.Close()
@@ -219,7 +223,8 @@ func TestNeverRetries(t *testing.T) {
 	}
 }
 
-// R24 R25 R27: the key is where the request goes, not what its Host field, its path or its scheme says.
+// R24 R25 R27: the key is where the request goes, not what its Host field, its path or its scheme
+// says.
 func TestKeyedByURL(t *testing.T) {
 	g := newRig(t, cooldown.Options{}, script("429:60", "200"))
 	r := request(t, context.Background(), http.MethodGet, registry, nil)
@@ -239,7 +244,8 @@ func TestKeyedByURL(t *testing.T) {
 	}
 }
 
-// R28: a redirect is an answer like any other: it is handed on, it ends a probe well, and where it points to is nobody's business here.
+// R28: a redirect is an answer like any other: it is handed on, it ends a probe well, and where it
+// points to is nobody's business here.
 func TestRedirect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		redirect := func(r *http.Request) (*http.Response, error) {
@@ -339,13 +345,14 @@ func TestCloseIdleConnections(t *testing.T) {
 	}
 }
 
-// tc-045 tc-047 tc-048 tc-055 C80: clients that come back at once, on whatever path and with whatever method, all meet the same gate: the
-// upstream hears of none of it.
+// tc-045 tc-047 tc-048 tc-055 C80: clients that come back at once, on whatever path and with
+// whatever method, all meet the same gate: the upstream hears of none of it.
 func TestEagerClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newRig(t, cooldown.Options{}, script("429:10"))
 		g.get(registry, 429)
-		other := &http.Client{Transport: &cooldownhttp.Transport{Base: g.transport.Base, Table: g.table}} // another mount, the same table (R29)
+		// another mount, the same table (R29)
+		other := &http.Client{Transport: &cooldownhttp.Transport{Base: g.transport.Base, Table: g.table}}
 		var clients sync.WaitGroup
 		for i := range 50 {
 			client := []*http.Client{g.client, other}[i%2]

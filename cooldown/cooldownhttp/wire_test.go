@@ -55,8 +55,9 @@ func throttleFirst(n int64) http.HandlerFunc {
 	}
 }
 
-// tc-058 tc-074 tc-076 tc-077: against a real server with one connection: the throttled body is the caller's to read and close, a refusal
-// needs no connection even while that body is open, and when it is closed the probe goes through on the same connection.
+// tc-058 tc-074 tc-076 tc-077: against a real server with one connection: the throttled body is the
+// caller's to read and close, a refusal needs no connection even while that body is open, and when
+// it is closed the probe goes through on the same connection.
 func TestOneConnection(t *testing.T) {
 	g, server, connections := realRig(t, throttleFirst(2))
 	now := time.Now() // stands still, however long the machine takes, and jumps over the cooldowns
@@ -84,7 +85,8 @@ func TestOneConnection(t *testing.T) {
 	if err != nil || response.StatusCode != 200 {
 		t.Fatal(err)
 	}
-	if body, err := io.ReadAll(response.Body); err != nil || string(body) != "fine" { // the last response is open for its caller
+	// the last response is open for its caller
+	if body, err := io.ReadAll(response.Body); err != nil || string(body) != "fine" {
 		t.Errorf("%q %v", body, err)
 	}
 	response.Body.Close()
@@ -93,9 +95,11 @@ func TestOneConnection(t *testing.T) {
 	}
 }
 
-// R5 R80: a server that is not there, and one whose certificate nobody knows, are attempts without a response; they start nothing.
+// R5 R80: a server that is not there, and one whose certificate nobody knows, are attempts without
+// a response; they start nothing.
 func TestNoConnection(t *testing.T) {
-	const address = "127.0.0.1:1" // where nobody listens; a free port could be somebody's by the time that it is dialled
+	// where nobody listens; a free port could be somebody's by the time that it is dialled
+	const address = "127.0.0.1:1"
 	tls := httptest.NewUnstartedServer(throttleFirst(0))
 	tls.Config.ErrorLog = log.New(io.Discard, "", 0)
 	tls.StartTLS()
@@ -137,7 +141,8 @@ func TestCutBody(t *testing.T) {
 	}
 }
 
-// pipes is an in-memory network: each dial is a net.Pipe to a server of its own, so that virtual time works.
+// pipes is an in-memory network: each dial is a net.Pipe to a server of its own, so that virtual
+// time works.
 type pipes struct {
 	mu    sync.Mutex
 	dials int
@@ -158,7 +163,8 @@ func (p *pipes) DialContext(ctx context.Context, _, _ string) (net.Conn, error) 
 	return client, nil
 }
 
-// answerWith reads one request and writes the given bytes, and then waits for the end of the connection.
+// answerWith reads one request and writes the given bytes, and then waits for the end of the
+// connection.
 func answerWith(text string) func(int, net.Conn) {
 	return func(_ int, c net.Conn) {
 		defer c.Close()
@@ -175,8 +181,9 @@ const (
 	wire200 = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 )
 
-// R69 R71 R72: a probe that is killed at any stage of a real exchange (dialling, before the first byte of the status, within the header
-// fields, by a reset) frees the slot for the next request; ten minutes of cooldown pass in virtual time.
+// R69 R71 R72: a probe that is killed at any stage of a real exchange (dialling, before the first
+// byte of the status, within the header fields, by a reset) frees the slot for the next request;
+// ten minutes of cooldown pass in virtual time.
 func TestProbeKilledAtEachStage(t *testing.T) {
 	for name, stage := range map[string]func(int, net.Conn){
 		"dialling": nil,
@@ -224,7 +231,8 @@ func killProbe(t *testing.T, stage func(int, net.Conn), kill string) {
 	}
 	killed := make(chan error, 1)
 	go func() {
-		r, _ := http.NewRequestWithContext(ctx, http.MethodPost, "http://registry.example", nil) // a POST, which Base does not send again by itself
+		// a POST, which Base does not send again by itself
+		r, _ := http.NewRequestWithContext(ctx, http.MethodPost, "http://registry.example", nil)
 		_, err := client.Do(r)
 		killed <- err
 	}()
@@ -274,8 +282,8 @@ func TestVerdictBeforeBody(t *testing.T) {
 	})
 }
 
-// R28 tc-047: Go's own transport may send a request with a rewindable body again on a connection that died; that is one attempt here, and
-// a request whose GetBody is nil is sent once.
+// R28 tc-047: Go's own transport may send a request with a rewindable body again on a connection
+// that died; that is one attempt here, and a request whose GetBody is nil is sent once.
 func TestWriteIsSentOnce(t *testing.T) {
 	var seen atomic.Int64
 	g, server, _ := realRig(t, func(w http.ResponseWriter, r *http.Request) {

@@ -168,7 +168,7 @@ func TestStatus(t *testing.T) {
 			w.ask(http.MethodGet, "/api/v1/authorities", "", &rows)
 			return rows, w.ask(http.MethodGet, "/", "", nil).Body.String()
 		}
-		if rows, page := look(); rows == nil || len(rows) != 0 || !strings.Contains(page, "v1.2.3") || !strings.Contains(page, "No public authority") {
+		if rows, page := look(); rows == nil || len(rows) != 0 || !strings.Contains(page, "v1.2.3") || !strings.Contains(page, "No public upstream") {
 			t.Errorf("%v\n%s", rows, page)
 		}
 		w.Public.Always(http.StatusTooManyRequests, "Retry-After", "30")

@@ -23,7 +23,8 @@ type Explanation struct {
 	Admit   bool   `json:"admitted"`
 	Rule    string `json:"rule"`
 	Reason  string `json:"reason"`
-	// AdmittedAt is the time from which the version will be admitted, in RFC 3339, when time alone decides; else null.
+	// AdmittedAt is the time from which the version will be admitted, in RFC 3339, when time alone
+	// decides; else null.
 	AdmittedAt *string `json:"admitted_at"`
 }
 

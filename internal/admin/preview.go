@@ -19,7 +19,8 @@ type Change struct {
 // maxRules bounds the rules that are posted.
 const maxRules = 1 << 20
 
-// preview answers what other rules would change, over the public documents that are in memory. It changes nothing.
+// preview answers what other rules would change, over the public documents that are in memory. It
+// changes nothing.
 func (a *Admin) preview(w http.ResponseWriter, r *http.Request) {
 	var specs []policy.Spec
 	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRules))

@@ -13,8 +13,9 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
-// generate is the i-th record of an export of any size that looks like the real ones: mostly reports of malicious packages, one record in
-// five about ranges of some package that has several, now and then a withdrawn one, with the text that records have around what we read.
+// generate is the i-th record of an export of any size that looks like the real ones: mostly
+// reports of malicious packages, one record in five about ranges of some package that has several,
+// now and then a withdrawn one, with the text that records have around what we read.
 func generate(i int) string {
 	details := strings.Repeat("Some words about what the package does to those who install it. ", 12)
 	if i%5 > 0 {
@@ -35,7 +36,8 @@ func generate(i int) string {
 
 const large = 100_000
 
-// Issue 5: an export of 100,000 records, how long it takes to compile, and what it costs in memory: at the peak, and for good.
+// Issue 5: an export of 100,000 records, how long it takes to compile, and what it costs in memory:
+// at the peak, and for good.
 func BenchmarkCompile(b *testing.B) {
 	path := zipSeq(b, large, generate)
 	b.ReportAllocs()
@@ -108,7 +110,8 @@ func watch() func() uint64 {
 	return func() uint64 { close(stop); return <-largest }
 }
 
-// Issue 5: look-ups take less than 20 microseconds: of packages that nothing is known about, of versions seen before, and of new ones.
+// Issue 5: look-ups take less than 20 microseconds: of packages that nothing is known about, of
+// versions seen before, and of new ones.
 func BenchmarkLookup(b *testing.B) {
 	d := largeStore(b).Data()
 	fix := open(b, fixtures).Data()
@@ -144,7 +147,8 @@ func BenchmarkLookup(b *testing.B) {
 	}
 }
 
-// The same as a test: the median of many look-ups, since single ones wait for whatever else the machine does.
+// The same as a test: the median of many look-ups, since single ones wait for whatever else the
+// machine does.
 func TestLookupIsFast(t *testing.T) {
 	d := open(t, zipOf(t, generate(5), generate(2005), generate(4005), generate(1), `{"id":"PY","affected":[{"package":{"ecosystem":"PyPI","name":"p"},"versions":["1"]}]}`)).Data()
 	var took []time.Duration

@@ -13,9 +13,10 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
-// compiled is all that the data says about one package, ready to be asked about versions. All distinct bounds stand in one ascending
-// list; a version has a place in it, and what affects a place is found by comparing small numbers. The place of the i-th bound itself
-// is 2i+1, what lies between the bounds before and after it is even.
+// compiled is all that the data says about one package, ready to be asked about versions. All
+// distinct bounds stand in one ascending list; a version has a place in it, and what affects a
+// place is found by comparing small numbers. The place of the i-th bound itself is 2i+1, what lies
+// between the bounds before and after it is even.
 type compiled struct {
 	ecosystem string
 	bounds    []ordered
@@ -78,7 +79,8 @@ func compilePackage(ecosystem string, facts []fact) (*compiled, error) {
 	return c, nil
 }
 
-// group makes one finding of the records that name each other as aliases, and returns whose finding each fact is.
+// group makes one finding of the records that name each other as aliases, and returns whose finding
+// each fact is.
 func (c *compiled) group(facts []fact) ([]int32, error) {
 	byID := map[string]int32{} // finding by identifier
 	owner := make([]int32, len(facts))

@@ -17,7 +17,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
-// What marks a file as ours: the application id ("Ecla") and the version of the schema, both in SQLite's header.
+// What marks a file as ours: the application id ("Ecla") and the version of the schema, both in
+// SQLite's header.
 const (
 	applicationID = 0x45636c61
 	schemaVersion = 1
@@ -34,17 +35,21 @@ CREATE TABLE affected (package TEXT NOT NULL, advisory INTEGER NOT NULL REFERENC
 // Info describes one compiled database.
 type Info struct {
 	Ecosystem string
-	// Source is where the export came from, Validator what shows whether it has changed since (an entity tag, or size and time).
+	// Source is where the export came from, Validator what shows whether it has changed since (an
+	// entity tag, or size and time).
 	Source, Validator string
-	// Compiled is when the database was made, Modified when its newest record was changed; zero when no record says.
+	// Compiled is when the database was made, Modified when its newest record was changed; zero
+	// when no record says.
 	Compiled, Modified time.Time
-	// Records and Affected count what is in it; Withdrawn, Elsewhere (other ecosystems) and Broken what was left out.
+	// Records and Affected count what is in it; Withdrawn, Elsewhere (other ecosystems) and Broken
+	// what was left out.
 	Records, Affected, Withdrawn, Elsewhere, Broken int
 	// Digest is the SHA-256 of its rows.
 	Digest string
 }
 
-// maxBrokenShare is the share of records, one in so many, that may be broken before the whole export is refused.
+// maxBrokenShare is the share of records, one in so many, that may be broken before the whole
+// export is refused.
 const maxBrokenShare = 100
 
 // compileAndLoad compiles an export into a new file, and reads that back as a later start would.

@@ -15,10 +15,12 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/durable"
 )
 
-// keepDatabases is how many databases of one ecosystem stay: the last good one, and the one before it.
+// keepDatabases is how many databases of one ecosystem stay: the last good one, and the one before
+// it.
 const keepDatabases = 2
 
-// A database is named after its ecosystem and a number that only grows: "npm-1796126400000000000.db".
+// A database is named after its ecosystem and a number that only grows:
+// "npm-1796126400000000000.db".
 const databaseSuffix = ".db"
 
 func databaseName(ecosystem string, number int64) string {
@@ -53,7 +55,8 @@ func databases(dir, ecosystem string) ([]int64, error) {
 	return numbers, nil
 }
 
-// loadNewest reads the newest database that verifies. The error says what was wrong with newer ones; it is nil when there are none.
+// loadNewest reads the newest database that verifies. The error says what was wrong with newer
+// ones; it is nil when there are none.
 func loadNewest(ctx context.Context, dir, ecosystem string) (*index, error) {
 	numbers, err := databases(dir, ecosystem)
 	if err != nil {
@@ -73,8 +76,8 @@ func loadNewest(ctx context.Context, dir, ecosystem string) (*index, error) {
 	return nil, wrong
 }
 
-// compile makes a new database beside the others, verifies it by reading it back, and only then gives it its name. Whatever dies on the
-// way leaves the last good one as it was.
+// compile makes a new database beside the others, verifies it by reading it back, and only then
+// gives it its name. Whatever dies on the way leaves the last good one as it was.
 func compile(ctx context.Context, folder *durable.Spools, dir string, info Info, from *export, old *index) (*index, error) {
 	spool, err := folder.Create()
 	if err != nil {
@@ -108,7 +111,8 @@ func prune(folder *durable.Spools, dir, ecosystem string) error {
 	return nil
 }
 
-// plausible compares with the last good data: exports grow, and one that lost half of its records has lost more than it should.
+// plausible compares with the last good data: exports grow, and one that lost half of its records
+// has lost more than it should.
 func plausible(info Info, old *index) error {
 	if old != nil && 2*info.Records < old.info.Records {
 		return fmt.Errorf("the export has %d records where the last good one had %d; to accept it anyway, remove %s and restart",

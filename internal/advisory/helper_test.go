@@ -33,7 +33,8 @@ func open(t testing.TB, source string) *Store {
 	return s
 }
 
-// say spells what a look-up finds: "ID" where it affects, "ID fix" where it is fixed, with the version that fixes.
+// say spells what a look-up finds: "ID" where it affects, "ID fix" where it is fixed, with the
+// version that fixes.
 func say(t testing.TB, d *Data, ecosystem, name, version string) string {
 	t.Helper()
 	found, err := d.Lookup(registry.Package{Ecosystem: ecosystem, Name: name}, version)

@@ -10,10 +10,12 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
-// maxMemo bounds the versions whose answer is kept for one package. What comes later is worked out each time.
+// maxMemo bounds the versions whose answer is kept for one package. What comes later is worked out
+// each time.
 const maxMemo = 1024
 
-// index is the data of one ecosystem in memory. Packages are made ready when they are first asked about.
+// index is the data of one ecosystem in memory. Packages are made ready when they are first asked
+// about.
 type index struct {
 	ecosystem string
 	packages  map[string]*entry
@@ -61,7 +63,8 @@ func (c *compiled) lookup(version string) []registry.Advisory {
 	return out
 }
 
-// find works an answer out. A version that cannot be ordered is affected by all that affects some range of the package.
+// find works an answer out. A version that cannot be ordered is affected by all that affects some
+// range of the package.
 func (c *compiled) find(version string) []registry.Advisory {
 	hits := map[int32]registry.Advisory{}
 	hit := func(finding int32) registry.Advisory {
@@ -124,15 +127,16 @@ func (c *compiled) place(version string) (int32, bool) {
 	return int32(2 * i), true
 }
 
-// Data is a snapshot of the advisory data of all ecosystems. It never changes and is safe for concurrent use; the zero Data has
-// nothing loaded.
+// Data is a snapshot of the advisory data of all ecosystems. It never changes and is safe for
+// concurrent use; the zero Data has nothing loaded.
 type Data struct{ indexes map[string]*index }
 
 // Loaded reports whether there is data for an ecosystem.
 func (d *Data) Loaded(ecosystem string) bool { return d != nil && d.indexes[ecosystem] != nil }
 
-// Lookup returns the advisories that affect a version of a package, and those that name it as their fix. The slice is shared and must
-// not be changed. An error means that what is stored about the package cannot be read; for an ecosystem without data there is nothing.
+// Lookup returns the advisories that affect a version of a package, and those that name it as their
+// fix. The slice is shared and must not be changed. An error means that what is stored about the
+// package cannot be read; for an ecosystem without data there is nothing.
 func (d *Data) Lookup(p registry.Package, version string) ([]registry.Advisory, error) {
 	if !d.Loaded(p.Ecosystem) {
 		return nil, nil

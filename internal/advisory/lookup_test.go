@@ -9,7 +9,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
-// The fixtures: malware, several ranges, last_affected, listed versions, aliases, withdrawn, two ecosystems.
+// The fixtures: malware, several ranges, last_affected, listed versions, aliases, withdrawn, two
+// ecosystems.
 func TestFixtures(t *testing.T) {
 	d := open(t, fixtures).Data()
 	for _, c := range []struct{ ecosystem, name, version, want string }{
@@ -26,7 +27,8 @@ func TestFixtures(t *testing.T) {
 		// Several ranges, in one entry and in two.
 		{"npm", "left-pad", "0.0.0-alpha", "GHSA-aaaa-0001-aaaa<1.3.1"},
 		{"npm", "left-pad", "1.3.0", "GHSA-aaaa-0001-aaaa<1.3.1"},
-		{"npm", "left-pad", "1.3.1-0", "GHSA-aaaa-0001-aaaa<1.3.1"}, // a pre-release is lower than its release
+		// a pre-release is lower than its release
+		{"npm", "left-pad", "1.3.1-0", "GHSA-aaaa-0001-aaaa<1.3.1"},
 		{"npm", "left-pad", "1.3.1", "GHSA-aaaa-0001-aaaa fix"},
 		{"npm", "left-pad", "1.3.2", ""},
 		{"npm", "left-pad", "2.0.0-rc.1", ""},
@@ -75,7 +77,8 @@ func TestFixtures(t *testing.T) {
 	}
 }
 
-// What a finding says of itself: the score of an alias counts for all, malware is told, a severity that cannot be read is the highest.
+// What a finding says of itself: the score of an alias counts for all, malware is told, a severity
+// that cannot be read is the highest.
 func TestFindings(t *testing.T) {
 	d := open(t, fixtures).Data()
 	for _, c := range []struct {
@@ -103,7 +106,8 @@ func equal(a, b registry.Advisory) bool {
 		a.Affects == b.Affects && a.Fixes == b.Fixes && a.FixedIn == b.FixedIn
 }
 
-// Ranges as they really come: events in any order, odd bounds, limits, nothing at all. A doubt is never in favour of the version.
+// Ranges as they really come: events in any order, odd bounds, limits, nothing at all. A doubt is
+// never in favour of the version.
 func TestRanges(t *testing.T) {
 	for _, c := range []struct {
 		name, affected string
@@ -205,7 +209,8 @@ func TestMemoIsBounded(t *testing.T) {
 	if got := say(t, d, "npm", "left-pad", "1.3.1"); got != "GHSA-aaaa-0001-aaaa fix" {
 		t.Errorf("beyond the bound: %q", got)
 	}
-	document := strings.Repeat("1.0.0", 1000) // versions are parts of documents, which they must not hold in memory
+	// versions are parts of documents, which they must not hold in memory
+	document := strings.Repeat("1.0.0", 1000)
 	d = open(t, fixtures).Data()
 	say(t, d, "npm", "left-pad", document[:5])
 	for version := range d.indexes["npm"].packages["left-pad"].compiled.memo {

@@ -16,8 +16,8 @@ import (
 // ordered is a version that can be compared with others of its ecosystem.
 type ordered interface{ compare(other ordered) int }
 
-// parseVersion reads a version of an ecosystem: semantic versions for npm (ordering only: a pre-release is lower than its release, and
-// build metadata does not count), PEP 440 for PyPI.
+// parseVersion reads a version of an ecosystem: semantic versions for npm (ordering only: a
+// pre-release is lower than its release, and build metadata does not count), PEP 440 for PyPI.
 func parseVersion(ecosystem, text string) (ordered, error) {
 	if len(text) > osv.MaxText {
 		return nil, errors.New("version too long")
@@ -36,8 +36,9 @@ func (v semverVersion) compare(other ordered) int {
 	return v.Compare(o.Version)
 }
 
-// pep440Version is a version of PEP 440. Most are plain releases, numbers and dots, which are compared here; the library, which takes some
-// microseconds for a comparison, is asked about all others.
+// pep440Version is a version of PEP 440. Most are plain releases, numbers and dots, which are
+// compared here; the library, which takes some microseconds for a comparison, is asked about all
+// others.
 type pep440Version struct {
 	release []uint64 // of a plain release, without zeros at the end; else nil
 
@@ -73,7 +74,8 @@ func (v *pep440Version) whole() pep440.Version {
 	return v.full
 }
 
-// plainRelease reads numbers separated by dots, and drops the zeros at the end but one; nil for anything else.
+// plainRelease reads numbers separated by dots, and drops the zeros at the end but one; nil for
+// anything else.
 func plainRelease(text string) []uint64 {
 	release := make([]uint64, 0, 4)
 	for part := range strings.SplitSeq(text, ".") {

@@ -16,8 +16,8 @@ func TestPEP440Order(t *testing.T) {
 	same(t, "pypi", "1.0 1", "1.0.0 1.0", "v1.0 1.0", "1.0a1 1.0.alpha-1", "1.0-1 1.0.post1", "1.0+a-b 1.0+a.b", "1.0+A_b 1.0+a.B", "1.0c1 1.0rc1", "0!1 1")
 }
 
-// The order of semantic versions as OSV has it: a pre-release is lower than its release and never a class of its own, build metadata does
-// not count.
+// The order of semantic versions as OSV has it: a pre-release is lower than its release and never a
+// class of its own, build metadata does not count.
 func TestSemverOrder(t *testing.T) {
 	rising(t, "npm", "0.0.0-0 0.0.0 0.0.1 1.0.0-alpha 1.0.0-alpha.1 1.0.0-alpha.beta 1.0.0-beta 1.0.0-beta.2 1.0.0-beta.11 1.0.0-rc.1 1.0.0 1.0.1-0 "+
 		"1.0.1 1.9.0 1.10.0 2.0.0-x 2.0.0 1000000.0.0")
@@ -94,7 +94,8 @@ func TestNoVersions(t *testing.T) {
 	}
 }
 
-// Places among sorted bounds say the same as comparing with each bound: the look-up agrees with the plain reading of the schema.
+// Places among sorted bounds say the same as comparing with each bound: the look-up agrees with the
+// plain reading of the schema.
 func TestPlacesAgreeWithThePlainReading(t *testing.T) {
 	pool := map[string][]string{
 		"npm":  strings.Fields("0.1.0 1.0.0-a 1.0.0 1.0.1 1.1.0 2.0.0-rc.1 2.0.0 3.0.0"),

@@ -13,8 +13,8 @@ type placed struct {
 	place int32
 }
 
-// addRange evaluates the events of one range as the OSV schema's algorithm does. A bound that is no version is dropped, so that it
-// ends nothing; as a beginning it means the very first version.
+// addRange evaluates the events of one range as the OSV schema's algorithm does. A bound that is no
+// version is dropped, so that it ends nothing; as a beginning it means the very first version.
 func (c *compiled) addRange(finding int32, events []osv.Event) {
 	order, end := c.arrange(events)
 	open := int32(-1)
@@ -38,7 +38,8 @@ func (c *compiled) addRange(finding int32, events []osv.Event) {
 	emit(last, -1)
 }
 
-// arrange sorts events by place, those of one place by kind, and returns the last place below the highest limit.
+// arrange sorts events by place, those of one place by kind, and returns the last place below the
+// highest limit.
 func (c *compiled) arrange(events []osv.Event) (order []placed, end int32) {
 	end = last
 	limited := false

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// Of two processes that share a folder only one asks the source; the other takes over what it compiles, and its work when it ends.
+// Of two processes that share a folder only one asks the source; the other takes over what it
+// compiles, and its work when it ends.
 func TestSharedFolder(t *testing.T) {
 	dir, n := t.TempDir(), 3
 	etag := ""

@@ -16,9 +16,9 @@ import (
 	"github.com/ecluse-gate/ecluse/retryafter"
 )
 
-// Fetcher is the way to a source behind a URL. It sends one GET, with If-None-Match when etag is not empty, follows the rules of egress,
-// and repeats nothing. An answer that asks for a pause is the error *Throttled. The caller closes the body. It must be safe for
-// concurrent use.
+// Fetcher is the way to a source behind a URL. It sends one GET, with If-None-Match when etag is
+// not empty, follows the rules of egress, and repeats nothing. An answer that asks for a pause is
+// the error *Throttled. The caller closes the body. It must be safe for concurrent use.
 type Fetcher interface {
 	Fetch(ctx context.Context, address, etag string) (*http.Response, error)
 }
@@ -37,7 +37,8 @@ func (e *Throttled) Error() string {
 	return fmt.Sprintf("the advisory source is rate-limiting: retry after %s seconds", retryafter.FormatSeconds(e.Wait))
 }
 
-// maxWait bounds a pause that a source may ask for: without any bound, one wrong answer would end all news.
+// maxWait bounds a pause that a source may ask for: without any bound, one wrong answer would end
+// all news.
 const maxWait = 24 * time.Hour
 
 // maxDownload bounds the bytes of a fetched export.
@@ -48,9 +49,10 @@ func IsURL(source string) bool {
 	return strings.HasPrefix(source, "https://") || strings.HasPrefix(source, "http://")
 }
 
-// Locate says where the export of one ecosystem is, given the configured source. "{ecosystem}" in it stands for the name as OSV writes it
-// (npm, PyPI). A URL that does not end in .zip is taken for the root of OSV's own layout, {ecosystem}/all.zip; so is a folder in which
-// that is found. A zip or folder without a mark may hold several ecosystems.
+// Locate says where the export of one ecosystem is, given the configured source. "{ecosystem}" in
+// it stands for the name as OSV writes it (npm, PyPI). A URL that does not end in .zip is taken for
+// the root of OSV's own layout, {ecosystem}/all.zip; so is a folder in which that is found. A zip
+// or folder without a mark may hold several ecosystems.
 func Locate(source, ecosystem string) string {
 	const mark = "{ecosystem}"
 	name := osvName(ecosystem)
@@ -82,7 +84,8 @@ type export struct {
 	release func()
 }
 
-// obtain makes the export at location available on this machine. known is the validator of what is there already.
+// obtain makes the export at location available on this machine. known is the validator of what is
+// there already.
 func (s *Store) obtain(ctx context.Context, folder *durable.Spools, location, known string) (*export, error) {
 	if !IsURL(location) {
 		validator, err := osv.Fingerprint(location)

@@ -13,7 +13,8 @@ import (
 
 // Options make a Store.
 type Options struct {
-	// Dir is the folder of the compiled databases; it is made when it is not there. Nothing else may live in it.
+	// Dir is the folder of the compiled databases; it is made when it is not there. Nothing else
+	// may live in it.
 	Dir string
 	// Source is the configured source, see Locate.
 	Source string
@@ -23,16 +24,18 @@ type Options struct {
 	Interval time.Duration
 	// Fetcher is needed for a source behind a URL only.
 	Fetcher Fetcher
-	// OnSwap is called for each new snapshot, one at a time, but not of what Open finds; it must not call Refresh. It may be nil.
+	// OnSwap is called for each new snapshot, one at a time, but not of what Open finds; it must
+	// not call Refresh. It may be nil.
 	OnSwap func(*Data)
 	// OnRefresh is called after each refresh, with nil on success; may be nil.
 	OnRefresh func(ecosystem string, err error)
 }
 
-// Store keeps the data of each ecosystem: in memory what is asked, on disk what survives a restart. It is safe for concurrent use.
+// Store keeps the data of each ecosystem: in memory what is asked, on disk what survives a restart.
+// It is safe for concurrent use.
 //
-// Of several processes that share a folder, the first one looks at the source; the others take over what it compiles, and its work when it
-// ends.
+// Of several processes that share a folder, the first one looks at the source; the others take over
+// what it compiles, and its work when it ends.
 type Store struct {
 	opts Options
 	data atomic.Pointer[Data]
@@ -55,14 +58,16 @@ type Status struct {
 	Info
 	// Loaded reports whether there is data at all; without, Info is empty but for the ecosystem.
 	Loaded bool
-	// Checked is when the source last confirmed or renewed the data, in this process or before it. Next is when it is asked again.
+	// Checked is when the source last confirmed or renewed the data, in this process or before it.
+	// Next is when it is asked again.
 	Checked, Next time.Time
 	// Err is what went wrong last, if it did; the data is then the last that was good.
 	Err error
 }
 
-// Open takes what an earlier run left in the folder, without asking the source. A database that does not verify is passed over for the one
-// before it; that is in the Status, and no error. Close ends the use of the folder.
+// Open takes what an earlier run left in the folder, without asking the source. A database that
+// does not verify is passed over for the one before it; that is in the Status, and no error. Close
+// ends the use of the folder.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	s := &Store{opts: o, states: map[string]*state{}}
 	if _, err := s.own(); err != nil && !errors.Is(err, durable.ErrSpoolsBusy) {
@@ -84,7 +89,8 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	return s, nil
 }
 
-// own takes the folder for this process. While another one has it, the error wraps durable.ErrSpoolsBusy.
+// own takes the folder for this process. While another one has it, the error wraps
+// durable.ErrSpoolsBusy.
 func (s *Store) own() (*durable.Spools, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,7 +136,8 @@ func (s *Store) Status() []Status {
 	return out
 }
 
-// Run looks at the source now and then at each interval, until ctx ends. What it meets is in the Status; the source's pauses are kept.
+// Run looks at the source now and then at each interval, until ctx ends. What it meets is in the
+// Status; the source's pauses are kept.
 func (s *Store) Run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -159,7 +166,8 @@ func (s *Store) nextOf(ecosystem string) time.Time {
 	return s.states[ecosystem].next
 }
 
-// Refresh looks at the source of one ecosystem once: fetch, compile, verify, swap. On any error the data stays what it was.
+// Refresh looks at the source of one ecosystem once: fetch, compile, verify, swap. On any error the
+// data stays what it was.
 func (s *Store) Refresh(ctx context.Context, ecosystem string) error {
 	var checked time.Time
 	folder, err := s.own()
@@ -217,7 +225,8 @@ func (s *Store) renew(ctx context.Context, folder *durable.Spools, ecosystem str
 	from, err := s.obtain(ctx, folder, location, known)
 	if errors.Is(err, errUnchanged) {
 		now := time.Now()
-		return now, folder.Touch(databaseName(ecosystem, old.number), now) // for the next reader of the folder
+		// for the next reader of the folder
+		return now, folder.Touch(databaseName(ecosystem, old.number), now)
 	}
 	if err != nil {
 		return time.Time{}, err
@@ -232,7 +241,8 @@ func (s *Store) renew(ctx context.Context, folder *durable.Spools, ecosystem str
 	return info.Compiled, err
 }
 
-// errAdopted says that another process is refreshing the advisories, and that its data is ours as well.
+// errAdopted says that another process is refreshing the advisories, and that its data is ours as
+// well.
 var errAdopted = errors.New("another process is refreshing the advisories")
 
 // adopt takes over what another process has compiled, and returns when the source confirmed it.

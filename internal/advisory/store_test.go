@@ -96,7 +96,8 @@ func remote(t testing.TB, s *source, swapped *int) *Store {
 	return store
 }
 
-// The source is asked again with what it said; what has not changed is confirmed, and neither fetched nor compiled again.
+// The source is asked again with what it said; what has not changed is confirmed, and neither
+// fetched nor compiled again.
 func TestUnchangedSource(t *testing.T) {
 	swapped := 0
 	data := zipBytes(t, npmRecords(3)...)
@@ -122,7 +123,8 @@ func TestUnchangedSource(t *testing.T) {
 	leftovers(t, store.opts.Dir, "npm")
 }
 
-// leftovers wants one database of each ecosystem in a folder, in this order, beside the lock, and nothing else.
+// leftovers wants one database of each ecosystem in a folder, in this order, beside the lock, and
+// nothing else.
 func leftovers(t *testing.T, dir string, want ...string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -151,7 +153,8 @@ func lockFile(entries []os.DirEntry) string {
 	return ""
 }
 
-// Whatever goes wrong: the data stays the last that was good, nothing half done stays behind, and the Status says what happened.
+// Whatever goes wrong: the data stays the last that was good, nothing half done stays behind, and
+// the Status says what happened.
 func TestLastGoodStays(t *testing.T) {
 	good := zipBytes(t, npmRecords(40)...)
 	broken := append(npmRecords(98), "{", "[]")
@@ -276,7 +279,8 @@ func TestPausesOfTheSource(t *testing.T) {
 	}
 }
 
-// A restart needs no source: what was compiled is there at once, and counts as the known state of the source.
+// A restart needs no source: what was compiled is there at once, and counts as the known state of
+// the source.
 func TestRestart(t *testing.T) {
 	swapped := 0
 	s := &source{answer: func(string) (*http.Response, error) {
@@ -318,7 +322,8 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// Nobody sees half of a swap: while data changes, each look-up is answered by the old or by the new.
+// Nobody sees half of a swap: while data changes, each look-up is answered by the old or by the
+// new.
 func TestSwapUnderReaders(t *testing.T) {
 	source := filepath.Join(t.TempDir(), "all.zip")
 	write := func(id string) {

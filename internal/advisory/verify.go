@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// load opens a compiled database, verifies it and reads it into memory. Whatever is not as it was written is an error: another
-// schema, another ecosystem, a damaged page, a row too few.
+// load opens a compiled database, verifies it and reads it into memory. Whatever is not as it was
+// written is an error: another schema, another ecosystem, a damaged page, a row too few.
 func load(ctx context.Context, path, ecosystem string) (x *index, err error) {
 	db, err := sql.Open("sqlite", dsn(path, "mode", "ro", "immutable", "1"))
 	if err != nil {
@@ -45,7 +45,8 @@ func load(ctx context.Context, path, ecosystem string) (x *index, err error) {
 	return x, nil
 }
 
-// content is what the rows of a database come to: how many there are, and a digest over all of them.
+// content is what the rows of a database come to: how many there are, and a digest over all of
+// them.
 type content struct {
 	records, affected int
 	digest            string
@@ -129,13 +130,15 @@ func readAdvisories(ctx context.Context, q querier, sum io.Writer) (map[int]*sto
 			a.aliases = "[]" // the constant, not one of 100,000 copies
 		}
 		all[n] = a
-		_, _ = fmt.Fprintf(sum, "%d %q %q %t %t %x\n", n, a.id, a.aliases, a.malware, a.scored, a.score) // a hash does not fail
+		// a hash does not fail
+		_, _ = fmt.Fprintf(sum, "%d %q %q %t %t %x\n", n, a.id, a.aliases, a.malware, a.scored, a.score)
 		return err
 	})
 	return all, err
 }
 
-// readAffected reads the rows, which come in the order of the packages, and returns how many there are.
+// readAffected reads the rows, which come in the order of the packages, and returns how many there
+// are.
 func (x *index) readAffected(ctx context.Context, q querier, advisories map[int]*storedAdvisory, sum io.Writer) (int, error) {
 	count := 0
 	extents := map[string]string{} // most extents are the same few

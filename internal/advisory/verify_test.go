@@ -29,7 +29,8 @@ func damage(t *testing.T, path string, statements ...string) {
 	}
 }
 
-// What is not as it was written is not used: the database before it is, and with none the data is not loaded.
+// What is not as it was written is not used: the database before it is, and with none the data is
+// not loaded.
 func TestDamagedDatabases(t *testing.T) {
 	for _, c := range []struct {
 		name, problem string
@@ -130,7 +131,8 @@ func TestDamagedDatabases(t *testing.T) {
 	}
 }
 
-// What a compilation counts is told, and a record that is there twice affects what either of the two affects.
+// What a compilation counts is told, and a record that is there twice affects what either of the
+// two affects.
 func TestCounts(t *testing.T) {
 	records := append(npmRecords(200),
 		oneRecord("GHSA-twice", "x", `"versions":["7.0.0"]`), oneRecord("GHSA-twice", "x", `"versions":["8.0.0"]`), oneRecord("GHSA-twice", "x", `"versions":["8.0.0"]`),
@@ -198,7 +200,8 @@ func TestStoppedWhileCompiling(t *testing.T) {
 	}
 	store := open(t, fixtures)
 	before := store.Data()
-	if err := store.Refresh(ctx, "npm"); err != nil || store.Data() != before { // unchanged, so it is not even tried
+	// unchanged, so it is not even tried
+	if err := store.Refresh(ctx, "npm"); err != nil || store.Data() != before {
 		t.Errorf("%v", err)
 	}
 	store.opts.Source = zipOf(t, npmRecords(3)...)

@@ -11,7 +11,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/mirror"
 )
 
-// R57, R61, R99: a job for a version that the kept listing does not know waits out the cooldown, spends no attempt, and is done then.
+// R57, R61, R99: a job for a version that the kept listing does not know waits out the cooldown,
+// spends no attempt, and is done then.
 func TestWorkerWaitsForWhatAnOldListingLacks(t *testing.T) {
 	for name, c := range kept {
 		t.Run(name, func(t *testing.T) {
@@ -26,7 +27,8 @@ func TestWorkerWaitsForWhatAnOldListingLacks(t *testing.T) {
 				if o := w.expectOutcome(w.worker(), leftPad("1.0.1"), mirror.Snoozed); o.Wait < 60*time.Second || o.Wait > 75*time.Second {
 					t.Errorf("the job waits %v", o.Wait)
 				}
-				_, err := w.app.Files(t.Context(), "npm", "left-pad", "1.0.1") // what mirror add asks
+				// what mirror add asks
+				_, err := w.app.Files(t.Context(), "npm", "left-pad", "1.0.1")
 				if wait, ok := errors.AsType[*gate.Unavailable](err); !ok || !wait.Cooldown || wait.Wait != 60*time.Second {
 					t.Errorf("mirror add hears %v", err)
 				}
@@ -68,8 +70,8 @@ func TestWorkerKeepsAJobDuringTrouble(t *testing.T) {
 	})
 }
 
-// R57, R99: a job is dropped for good, so nothing less than a listing that was read for it may say that its version is absent,
-// however young the kept one is.
+// R57, R99: a job is dropped for good, so nothing less than a listing that was read for it may say
+// that its version is absent, however young the kept one is.
 func TestWorkerBelievesNoYoungListing(t *testing.T) {
 	inHouse(t, "", func(w *world, _ *house) {
 		w.publishMany(1)

@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// R93: on a mount that goes on without its private upstream, what the public one does not know is not called absent while nobody could look
-// at the private one: neither a package, nor one version, nor a file.
+// R93: on a mount that goes on without its private upstream, what the public one does not know is
+// not called absent while nobody could look at the private one: neither a package, nor one version,
+// nor a file.
 func TestNoAbsenceWherePrivateFails(t *testing.T) {
 	inWorld(t, withPrivate+", privateFailure: degrade\n", func(w *world) {
 		w.public.Publish("a", "1.0.0", longAgo, nil)
@@ -27,8 +28,8 @@ func TestNoAbsenceWherePrivateFails(t *testing.T) {
 	})
 }
 
-// R93: a file that the private listing names is not replaced by a public one of the same name while it cannot be had, also on a mount
-// that goes on without its private upstream.
+// R93: a file that the private listing names is not replaced by a public one of the same name while
+// it cannot be had, also on a mount that goes on without its private upstream.
 func TestPrivateFileIsNotReplaced(t *testing.T) {
 	for _, mode := range []string{"", ", privateFailure: degrade"} {
 		inWorld(t, withPrivate+mode+"\n", func(w *world) {

@@ -199,7 +199,8 @@ func TestTroubleIsNoAbsence(t *testing.T) {
 		"no connection": func(w *world) { w.upstream.Close() },
 	}
 	for name, begin := range trouble {
-		for _, age := range []time.Duration{10 * time.Second, 10 * time.Minute} { // inside its time, and after
+		// inside its time, and after
+		for _, age := range []time.Duration{10 * time.Second, 10 * time.Minute} {
 			t.Run(name+" after "+age.String(), func(t *testing.T) {
 				inWorld(t, "cache: {ttl: 9m, maxStale: 1h}", func(w *world) {
 					w.withFacts()
@@ -257,7 +258,8 @@ func TestDegradedPrivateSideIsNoAbsence(t *testing.T) {
 				w.want(a, 503, 600)
 				w.names(a, "registry.test:80", "registry")
 			}
-			for _, path := range append(absent[5:], denied...) { // the public side has nothing more to say
+			// the public side has nothing more to say
+			for _, path := range append(absent[5:], denied...) {
 				w.want(w.get(path), 503, 20)
 			}
 			w.private.Always(status, "Retry-After", "900")
@@ -426,8 +428,8 @@ func TestFactsOfAnOldListing(t *testing.T) {
 	})
 }
 
-// R99: a document that an earlier process has read a moment ago says no to nobody: this process does not know of what may have been
-// published before it began.
+// R99: a document that an earlier process has read a moment ago says no to nobody: this process
+// does not know of what may have been published before it began.
 func TestKeptDocumentOfAMomentAgo(t *testing.T) {
 	inWorld(t, "", func(w *world) {
 		w.public.Publish("a", "1.0.0", longAgo, nil)

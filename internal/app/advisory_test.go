@@ -16,8 +16,8 @@ import (
 const badAdvisory = `{"id":"GHSA-test-0001","modified":"1999-01-01T00:00:00Z","affected":[{"package":{"ecosystem":"npm","name":"a"},"versions":["1.0.0"]}],
 "severity":[{"type":"CVSS_V3","score":"CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:H/I:H/A:H"}]}`
 
-// Advisories reach the rules: without data the version waits, with data it is denied in listing and file alike, and a reload of the rules
-// forgets no data.
+// Advisories reach the rules: without data the version waits, with data it is denied in listing and
+// file alike, and a reload of the rules forgets no data.
 func TestAdvisoriesReachTheRules(t *testing.T) {
 	source := t.TempDir()
 	if err := os.WriteFile(filepath.Join(source, "GHSA-test-0001.json"), []byte(badAdvisory), 0o600); err != nil {
@@ -64,7 +64,8 @@ func TestAdvisoriesReachTheRules(t *testing.T) {
 	w.app.Close()
 }
 
-// A pause that the source asks for is kept as it was judged at its receipt; an answer that asks for none is an ordinary failure.
+// A pause that the source asks for is kept as it was judged at its receipt; an answer that asks for
+// none is an ordinary failure.
 func TestPauseOfTheAdvisorySource(t *testing.T) {
 	for _, c := range []struct {
 		status int

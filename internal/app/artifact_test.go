@@ -22,7 +22,8 @@ func (w *world) withFacts() {
 	w.want(w.get("/npm/a"), 200, -1)
 }
 
-// R7, R50, R51, R53, C05, C54: the first throttled file answer is handed on as it came; later requests hear ours.
+// R7, R50, R51, R53, C05, C54: the first throttled file answer is handed on as it came; later
+// requests hear ours.
 func TestThrottledFileIsHandedOn(t *testing.T) {
 	for _, method := range []string{http.MethodGet, http.MethodHead} { // R56
 		for _, status := range []int{429, 503} {
@@ -152,8 +153,9 @@ func TestStreamOutlivesACooldown(t *testing.T) {
 	})
 }
 
-// C25, C29, C51, R6: a file that is cut, stalls or is not what the listing names never reaches a client as a whole one, and starts no
-// cooldown; before the first byte the client still gets an honest status.
+// C25, C29, C51, R6: a file that is cut, stalls or is not what the listing names never reaches a
+// client as a whole one, and starts no cooldown; before the first byte the client still gets an
+// honest status.
 func TestBadFiles(t *testing.T) {
 	file := fakenpm.File("a", "1.0.0")
 	wrong := append(append([]byte{}, file[:len(file)-1]...), 'X')
@@ -204,7 +206,8 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
-// R47, R48: the selected-version cache answers for the listing, never for the file; the rules run on it afresh.
+// R47, R48: the selected-version cache answers for the listing, never for the file; the rules run
+// on it afresh.
 func TestSelectedVersionCache(t *testing.T) {
 	inWorld(t, "cache: {ttl: 30s, maxStale: 0s}", func(w *world) {
 		w.withFacts()
@@ -233,8 +236,9 @@ func TestNewVersionIsNotCalledAbsent(t *testing.T) {
 	})
 }
 
-// R55, R91: a private file hit asks nobody else; a listed place other than the conventional one is found; a private redirect is
-// followed over the same origin, and never with the credential to another authority.
+// R55, R91: a private file hit asks nobody else; a listed place other than the conventional one is
+// found; a private redirect is followed over the same origin, and never with the credential to
+// another authority.
 func TestPrivateFiles(t *testing.T) {
 	inWorld(t, withPrivate+"\n", func(w *world) {
 		w.private.Publish("a", "1.0.0", time.Time{}, nil)
@@ -275,7 +279,8 @@ func TestPrivateFiles(t *testing.T) {
 	})
 }
 
-// A file that the private upstream lists and lacks is not replaced by the public one of the same name.
+// A file that the private upstream lists and lacks is not replaced by the public one of the same
+// name.
 func TestPublicFileDoesNotStandInForAPrivateOne(t *testing.T) {
 	inWorld(t, withPrivate+"\n", func(w *world) {
 		w.public.Publish("a", "1.0.0", longAgo, nil)

@@ -13,11 +13,12 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/fake/fakepypi"
 )
 
-// stencil stands for the name of a project in the pages of a benchmark. Names of the same length replace it, so that any number of
-// projects have pages of their own.
+// stencil stands for the name of a project in the pages of a benchmark. Names of the same length
+// replace it, so that any number of projects have pages of their own.
 const stencil = "p00000"
 
-// pages is an index that speaks one form and has a project of 2,000 files under every name of the stencil's length.
+// pages is an index that speaks one form and has a project of 2,000 files under every name of the
+// stencil's length.
 func pages(page []byte, contentType string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name := strings.Trim(strings.TrimPrefix(r.URL.Path, "/simple/"), "/")
@@ -26,8 +27,9 @@ func pages(page []byte, contentType string) http.Handler {
 	})
 }
 
-// BenchmarkPyPIListing is a project of 2,000 files: warm, as whole requests over loopback beside a plain file server for the same
-// bytes in the same run; and cold, where each request is for another project, beside the upstream asked without the gate.
+// BenchmarkPyPIListing is a project of 2,000 files: warm, as whole requests over loopback beside a
+// plain file server for the same bytes in the same run; and cold, where each request is for another
+// project, beside the upstream asked without the gate.
 func BenchmarkPyPIListing(b *testing.B) {
 	const filesURL = "http://127.0.0.1:9"
 	asJSON, asHTML := fakepypi.Generate(stencil, 2000, 1, filesURL)
@@ -80,7 +82,8 @@ func names() []string {
 // coldProjects is how many projects there are: more than the gate keeps in memory.
 const coldProjects = 2000
 
-// cold asks one after the other for projects that nobody asked for before, or so long ago that their pages are no longer kept.
+// cold asks one after the other for projects that nobody asked for before, or so long ago that
+// their pages are no longer kept.
 func cold(b *testing.B, root, accept string, next *int) {
 	b.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableCompression: true}}

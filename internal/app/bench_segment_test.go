@@ -16,13 +16,15 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/pypi"
 )
 
-// large is a listing of 2,000 versions and 3.7 MB, whose last version was published at the given time.
+// large is a listing of 2,000 versions and 3.7 MB, whose last version was published at the given
+// time.
 func large(last time.Time) []byte {
 	const versions, every = 2000, 24 * time.Hour
 	return packument.Generate("p", versions, 1, packument.Weight(1790, 50), packument.Published(last.Add(-(versions-1)*every), every))
 }
 
-// cpu measures the processor time of a benchmark's loop, which neighbours on a busy machine do not change as they change the clock's.
+// cpu measures the processor time of a benchmark's loop, which neighbours on a busy machine do not
+// change as they change the clock's.
 func cpu(b *testing.B) (report func()) {
 	b.Helper()
 	used := func() time.Duration {
@@ -36,9 +38,10 @@ func cpu(b *testing.B) (report func()) {
 	return func() { b.ReportMetric(float64(used()-before)/1e6/float64(b.N), "cpu-ms/op") }
 }
 
-// BenchmarkComesOfAge is the newest version of a listing of 3.7 MB coming of age, or, every other time, being withheld again: from the first
-// request after it to the new packed body. That is every verdict, the rendering, its tag and the compression. Beside it, what the
-// compression alone takes when the body is packed as a whole. The same for the newest release of a page of 10,000 files.
+// BenchmarkComesOfAge is the newest version of a listing of 3.7 MB coming of age, or, every other
+// time, being withheld again: from the first request after it to the new packed body. That is every
+// verdict, the rendering, its tag and the compression. Beside it, what the compression alone takes
+// when the body is packed as a whole. The same for the newest release of a page of 10,000 files.
 func BenchmarkComesOfAge(b *testing.B) {
 	last := time.Now().Add(-30 * 24 * time.Hour)
 	up := fakenpm.New("http://unused.test")
@@ -58,7 +61,8 @@ func BenchmarkComesOfAge(b *testing.B) {
 	}
 }
 
-// comesOfAge measures one representation of a listing whose newest part was published at the given time, alone on its day.
+// comesOfAge measures one representation of a listing whose newest part was published at the given
+// time, alone on its day.
 func comesOfAge(b *testing.B, g *gate.Gate, last time.Time, request gate.ListingRequest) {
 	b.Helper()
 	var rules [2]*policy.Set

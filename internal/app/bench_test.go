@@ -45,7 +45,8 @@ func benchServer(b testing.TB, registry http.Handler, settings ...string) *App {
 	return s
 }
 
-// hammer sends one request over and over on kept connections, from two goroutines for each core, and checks the status.
+// hammer sends one request over and over on kept connections, from two goroutines for each core,
+// and checks the status.
 func hammer(b *testing.B, addr, path, header string, status int) {
 	b.Helper()
 	request := []byte("GET " + path + " HTTP/1.1\r\nHost: " + addr + "\r\n" + header + "\r\n")

@@ -37,7 +37,8 @@ type BuildOptions struct {
 	Dial upstream.DialFunc
 }
 
-// Build makes the whole gate from a configuration: one cooldown table for the process, one way out, and the mounts (R29).
+// Build makes the whole gate from a configuration: one cooldown table for the process, one way out,
+// and the mounts (R29).
 func Build(o BuildOptions) (*App, error) {
 	rules, err := policy.New(o.Config.Rules)
 	if err != nil {
@@ -145,7 +146,8 @@ type builder struct {
 	archive *gate.Archive // nil: documents are not kept over a start
 }
 
-// openDisk opens what is kept on disk. A folder that another gate uses is left to it: this one keeps nothing then, and says so.
+// openDisk opens what is kept on disk. A folder that another gate uses is left to it: this one
+// keeps nothing then, and says so.
 func (b *builder) openDisk() (err error) {
 	c, dir := b.Config, b.Config.DataDir
 	if most := int64(c.Artifacts.MaxBytes); most > 0 {
@@ -204,7 +206,8 @@ func (b *builder) npm(m config.NPM) (*gate.Gate, error) {
 	}), nil
 }
 
-// pypi builds the PyPI mount, whose index and files are authorities of their own (R30). Files may lie with the index as well.
+// pypi builds the PyPI mount, whose index and files are authorities of their own (R30). Files may
+// lie with the index as well.
 func (b *builder) pypi(m config.PyPI) (*gate.Gate, error) {
 	public, err := b.client.Public(m.Public, upstream.Encoded)
 	if err != nil {

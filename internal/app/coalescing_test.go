@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// R46, C59: a caller that looks while a read is about to end, and comes when it has ended, begins no second one.
+// R46, C59: a caller that looks while a read is about to end, and comes when it has ended, begins
+// no second one.
 func TestCoalescingOfLateCallers(t *testing.T) {
 	inWorld(t, "", func(w *world) {
 		const names, crowd = 150, 24

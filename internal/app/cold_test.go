@@ -16,7 +16,8 @@ import (
 // withLittleRoom has room for few of the documents of crowd as they are.
 const withLittleRoom = "cache: {maxBytes: 1MiB, diskBytes: 0, maxStale: 1h}"
 
-// crowd publishes 20 documents of 60 KB, reads each once, and returns a path whose document is packed afterwards.
+// crowd publishes 20 documents of 60 KB, reads each once, and returns a path whose document is
+// packed afterwards.
 func (w *world) crowd() (path string) {
 	w.t.Helper()
 	for i := range 20 {
@@ -31,8 +32,9 @@ func (w *world) crowd() (path string) {
 	return "/npm/p12" // used neither first nor last
 }
 
-// C61, R46: a packed document answers as before, with its validator and its age, without a request while it is young; then it is confirmed
-// by its validator. Any number of clients at once are served from it.
+// C61, R46: a packed document answers as before, with its validator and its age, without a request
+// while it is young; then it is confirmed by its validator. Any number of clients at once are
+// served from it.
 func TestPackedDocumentAnswersAsBefore(t *testing.T) {
 	inWorld(t, withLittleRoom, func(w *world) {
 		first := w.get("/npm/p12")
@@ -78,7 +80,8 @@ func (w *world) pushOut() {
 	}
 }
 
-// R87, C53: while its authority cools a packed document is served as any other, older than its time, and nothing is sent.
+// R87, C53: while its authority cools a packed document is served as any other, older than its
+// time, and nothing is sent.
 func TestPackedDocumentIsServedWhileCooling(t *testing.T) {
 	inWorld(t, withLittleRoom, func(w *world) {
 		path := w.crowd()
@@ -94,7 +97,8 @@ func TestPackedDocumentIsServedWhileCooling(t *testing.T) {
 	})
 }
 
-// What the upstream says is gone is gone in every form, on the disk too: it does not come back while the authority cools.
+// What the upstream says is gone is gone in every form, on the disk too: it does not come back
+// while the authority cools.
 func TestPackedDocumentThatIsGone(t *testing.T) {
 	for _, yaml := range []string{withLittleRoom, "cache: {maxBytes: 1MiB, maxStale: 1h}"} {
 		inWorld(t, yaml, func(w *world) {
@@ -109,8 +113,8 @@ func TestPackedDocumentThatIsGone(t *testing.T) {
 	}
 }
 
-// C43, C53, and nothing grows with traffic: names that are not there, hosts that clients invent, and refusals leave neither documents nor
-// authorities nor series of metrics behind.
+// C43, C53, and nothing grows with traffic: names that are not there, hosts that clients invent,
+// and refusals leave neither documents nor authorities nor series of metrics behind.
 func TestNothingGrowsWithTraffic(t *testing.T) {
 	inWorld(t, "", func(w *world) {
 		w.public.Publish("a", "1.0.0", longAgo, nil)

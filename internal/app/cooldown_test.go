@@ -39,10 +39,11 @@ func TestWhatStartsACooldown(t *testing.T) {
 		wait   int // of the next request; 0 means that no cooldown began
 	}{
 		{"429 bare", 429, nil, 60},
-		{"429 with seconds, used as given", 429, []string{"Retry-After", "5"}, 5},       // R16
-		{"429 over the maximum", 429, []string{"Retry-After", "3600"}, 600},             // R12
-		{"429 absurd", 429, []string{"Retry-After", strings.Repeat("9", 40)}, 600},      // R12, C69
-		{"429 zero", 429, []string{"Retry-After", "0"}, 60},                             // R13, tc-057
+		{"429 with seconds, used as given", 429, []string{"Retry-After", "5"}, 5},  // R16
+		{"429 over the maximum", 429, []string{"Retry-After", "3600"}, 600},        // R12
+		{"429 absurd", 429, []string{"Retry-After", strings.Repeat("9", 40)}, 600}, // R12, C69
+		// R13, tc-057
+		{"429 zero", 429, []string{"Retry-After", "0"}, 60},
 		{"429 negative", 429, []string{"Retry-After", "-5"}, 60},                        // R14, C72
 		{"429 malformed", 429, []string{"Retry-After", "1.5"}, 60},                      // R14
 		{"429 twice", 429, []string{"Retry-After", "5", "Retry-After", "5"}, 60},        // R14
@@ -50,7 +51,8 @@ func TestWhatStartsACooldown(t *testing.T) {
 		{"429 date", 429, []string{"Retry-After", "Sat, 01 Jan 2000 00:01:30 GMT"}, 90}, // R11, C73
 		{"429 asctime", 429, []string{"Retry-After", "Sat Jan  1 00:01:30 2000"}, 90},   // R11
 		{"429 rfc850", 429, []string{"Retry-After", "Saturday, 01-Jan-00 00:01:30 GMT"}, 90},
-		{"429 past date", 429, []string{"Retry-After", "Wed, 21 Oct 1998 07:28:00 GMT"}, 60}, // R13, C71
+		// R13, C71
+		{"429 past date", 429, []string{"Retry-After", "Wed, 21 Oct 1998 07:28:00 GMT"}, 60},
 		{"503 with seconds", 503, []string{"Retry-After", "9"}, 9},
 		{"503 bare", 503, nil, 0},
 		{"503 zero", 503, []string{"Retry-After", "0"}, 0},
@@ -84,7 +86,8 @@ func TestWhatStartsACooldown(t *testing.T) {
 	}
 }
 
-// R34, R35, R36: while cooling nothing is sent, whoever asks; the wait shrinks and is the same for all at one instant.
+// R34, R35, R36: while cooling nothing is sent, whoever asks; the wait shrinks and is the same for
+// all at one instant.
 func TestNothingIsSentWhileCooling(t *testing.T) {
 	inWorld(t, "", func(w *world) {
 		w.public.Publish("a", "1.0.0", longAgo, nil)
@@ -221,7 +224,8 @@ func TestPrivateReadsAreNoConcernOfTheCooldown(t *testing.T) {
 	})
 }
 
-// R5, R6, R70: no connection and broken bodies start nothing; R92: the client hears 503 with one second, never 404 (C01).
+// R5, R6, R70: no connection and broken bodies start nothing; R92: the client hears 503 with one
+// second, never 404 (C01).
 func TestConnectionTroubleStartsNothing(t *testing.T) {
 	inWorld(t, "", func(w *world) {
 		w.public.Publish("a", "1.0.0", longAgo, nil)
@@ -256,7 +260,8 @@ func TestConnectionTroubleStartsNothing(t *testing.T) {
 	})
 }
 
-// R17-R20, R22, R79: each failed probe doubles the ceiling up to 600 s; recovery resets it; every failed probe is a new entry.
+// R17-R20, R22, R79: each failed probe doubles the ceiling up to 600 s; recovery resets it; every
+// failed probe is a new entry.
 func TestFallbackGrowsWithFailedProbes(t *testing.T) {
 	inWorld(t, "", func(w *world) {
 		w.public.Publish("a", "1.0.0", longAgo, nil)

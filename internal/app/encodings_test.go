@@ -23,7 +23,8 @@ func unzstd(t *testing.T, packed string) string {
 	return string(out)
 }
 
-// C35: the encodings of a listing are representations of their own: each has its strong tag, and none answers for another.
+// C35: the encodings of a listing are representations of their own: each has its strong tag, and
+// none answers for another.
 func TestEncodings(t *testing.T) {
 	inWorld(t, "", func(w *world) {
 		w.public.Publish("a", "1.0.0", longAgo, map[string]any{"readme": strings.Repeat("long ", 1000)})

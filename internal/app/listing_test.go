@@ -69,7 +69,8 @@ func TestScopedSpellings(t *testing.T) {
 	})
 }
 
-// C28: an upstream that only knows the literal slash is asked with it, and a 404 under the other spelling is not remembered.
+// C28: an upstream that only knows the literal slash is asked with it, and a 404 under the other
+// spelling is not remembered.
 func TestLiteralScopedPaths(t *testing.T) {
 	inWorld(t, ", scopedPath: {public: literal}\n", func(w *world) {
 		w.public.Publish("@jsr/std__yaml", "1.0.0", longAgo, nil)
@@ -148,7 +149,8 @@ func TestRepresentations(t *testing.T) {
 	})
 }
 
-// C08, C12, C44: inside the TTL nothing is asked twice; after it a validator is sent. C61: not for ever.
+// C08, C12, C44: inside the TTL nothing is asked twice; after it a validator is sent. C61: not for
+// ever.
 func TestCacheAndRevalidation(t *testing.T) {
 	inWorld(t, "", func(w *world) {
 		w.public.Publish("a", "1.0.0", longAgo, nil)
@@ -178,7 +180,8 @@ func TestCacheAndRevalidation(t *testing.T) {
 	})
 }
 
-// C04, C32, C56, R49, R92: trouble is never remembered as absence, and a real 404 is 404 only as long as it is true.
+// C04, C32, C56, R49, R92: trouble is never remembered as absence, and a real 404 is 404 only as
+// long as it is true.
 func TestNothingIsRememberedAsAbsent(t *testing.T) {
 	inWorld(t, "", func(w *world) {
 		w.want(w.get("/npm/a"), 404, -1)
@@ -196,7 +199,8 @@ func TestNothingIsRememberedAsAbsent(t *testing.T) {
 	})
 }
 
-// R92, R91, C20, C55, C57, tc-050: other upstream trouble in a listing, each with its one honest status.
+// R92, R91, C20, C55, C57, tc-050: other upstream trouble in a listing, each with its one honest
+// status.
 func TestListingStatuses(t *testing.T) {
 	for upstream, c := range map[int]struct{ status, wait int }{
 		404: {404, -1}, 410: {404, -1}, 401: {502, -1}, 403: {502, -1}, 400: {502, -1}, 301: {502, -1}, 302: {502, -1}, 307: {502, -1},
@@ -221,8 +225,9 @@ func TestListingStatuses(t *testing.T) {
 	}
 }
 
-// The age rule (C11, C75): a young version is absent from the listing and refused as a file, also for HEAD and Range; unknown age is
-// refused; it is admitted at the very second that the denial names.
+// The age rule (C11, C75): a young version is absent from the listing and refused as a file, also
+// for HEAD and Range; unknown age is refused; it is admitted at the very second that the denial
+// names.
 func TestAgeRule(t *testing.T) {
 	inWorld(t, "cache: {ttl: 1000h}", func(w *world) {
 		w.public.Publish("a", "1.0.0", longAgo, nil)
@@ -263,7 +268,8 @@ func TestAgeRule(t *testing.T) {
 	})
 }
 
-// Private first: private versions win, the credential goes to the private upstream only (C39), and each side's links are rewritten.
+// Private first: private versions win, the credential goes to the private upstream only (C39), and
+// each side's links are rewritten.
 func TestMerge(t *testing.T) {
 	inWorld(t, withPrivate+"\n", func(w *world) {
 		w.public.Publish("a", "1.0.0", longAgo, map[string]any{"from": "public"})
@@ -313,7 +319,8 @@ func TestFirstPartyNeverGoesPublic(t *testing.T) {
 	})
 }
 
-// R43, R44, R45, R49: during a cooldown private versions are served, marked and not for shared caches; with none it is 503.
+// R43, R44, R45, R49: during a cooldown private versions are served, marked and not for shared
+// caches; with none it is 503.
 func TestDegradedListing(t *testing.T) {
 	inWorld(t, withPrivate+"\ncache: {maxStale: 0s}", func(w *world) {
 		w.public.Publish("a", "2.0.0", longAgo, nil)
@@ -346,7 +353,8 @@ func TestDegradedListing(t *testing.T) {
 	})
 }
 
-// R47, R87, C10, C53: a listing older than its time is served while its authority cools, with the rules run afresh, and nothing is sent.
+// R47, R87, C10, C53: a listing older than its time is served while its authority cools, with the
+// rules run afresh, and nothing is sent.
 func TestRetainedListing(t *testing.T) {
 	inWorld(t, "cache: {maxStale: 10m}", func(w *world) {
 		w.public.Publish("a", "1.0.0", longAgo, nil)
@@ -411,7 +419,8 @@ func TestPrivateFailure(t *testing.T) {
 	}
 }
 
-// tc-001, tc-005: an absurd Retry-After of the private upstream stays long in the answer; it never wraps round to a short wait.
+// tc-001, tc-005: an absurd Retry-After of the private upstream stays long in the answer; it never
+// wraps round to a short wait.
 func TestPrivateWaitDoesNotWrap(t *testing.T) {
 	for hint, want := range map[string]int{"9223372036": 9223372036, "9223372036854775807": 9223372037} {
 		inWorld(t, withPrivate+"\n", func(w *world) {

@@ -17,8 +17,8 @@ func document(versions, rest string) []byte {
 	return []byte(`{"name":"a","dist-tags":{"latest":"1.0.0"},"versions":{` + versions + `},"time":{"1.0.0":"1999-01-01T00:00:00.000Z","2.0.0":"1999-01-01T00:00:00.000Z"}` + rest + `}`)
 }
 
-// The malformed upstreams of the issue: a clear 502, or the healthy rest; never a hang, a panic or a wrong 404. C68: one bad entry does
-// not hide the rest.
+// The malformed upstreams of the issue: a clear 502, or the healthy rest; never a hang, a panic or
+// a wrong 404. C68: one bad entry does not hide the rest.
 func TestMalformedUpstreams(t *testing.T) {
 	good := document(`"1.0.0":`+goodVersion, "")
 	for name, c := range map[string]struct {

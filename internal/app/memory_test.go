@@ -13,8 +13,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/registry/registrytest"
 )
 
-// Issue "speed": a thousand documents that were served, packed and not, stay within the configured budget and a fifth, although they are
-// more than it holds. Area memory.
+// Issue "speed": a thousand documents that were served, packed and not, stay within the configured
+// budget and a fifth, although they are more than it holds. Area memory.
 func TestThousandDocumentsStayWithinTheBudget(t *testing.T) {
 	const documents, budget = 1000, 8 << 20
 	stencil := packument.Generate("p0000", 10, 1)

@@ -11,8 +11,9 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/gate"
 )
 
-// A merged listing takes over what it shares with the public one, and gives nothing to it: whoever asks next, with another private registry's
-// word or none, meets no byte of it, and what is kept does not grow by it.
+// A merged listing takes over what it shares with the public one, and gives nothing to it: whoever
+// asks next, with another private registry's word or none, meets no byte of it, and what is kept
+// does not grow by it.
 func TestMergedListingLeavesNothing(t *testing.T) {
 	inWorld(t, withPrivate+"\ncache: {ttl: 1000h, diskBytes: 0}", func(w *world) {
 		w.public.SetDocument("p", packument.Generate("p", 300, 1, packument.Published(time.Now().Add(-10000*time.Hour), time.Hour)))
@@ -52,7 +53,8 @@ func TestMergedListingLeavesNothing(t *testing.T) {
 	})
 }
 
-// BenchmarkMerged is a public listing of 3.7 MB merged with a private one of ten versions, which is read anew for each request.
+// BenchmarkMerged is a public listing of 3.7 MB merged with a private one of ten versions, which is
+// read anew for each request.
 func BenchmarkMerged(b *testing.B) {
 	up, own := fakenpm.New("http://unused.test"), fakenpm.New("http://unused.test")
 	up.SetDocument("p", large(time.Now().Add(-30*24*time.Hour)))

@@ -69,7 +69,8 @@ func (q *queue) read(ctx context.Context) (st mirror.Status, enabled bool, err e
 	return st, true, err
 }
 
-// SetMirror connects the mounts that have a mirror to its queue: offers get what clients take, and the status is shown.
+// SetMirror connects the mounts that have a mirror to its queue: offers get what clients take, and
+// the status is shown.
 func (a *App) SetMirror(offer func(mirror.Job), status func(context.Context) (mirror.Status, error)) {
 	for ecosystem, g := range map[string]*gate.Gate{npm.Ecosystem: a.npm, pypi.Ecosystem: a.pypi} {
 		if _, ok := a.lanes[ecosystem]; ok {
@@ -81,7 +82,8 @@ func (a *App) SetMirror(offer func(mirror.Job), status func(context.Context) (mi
 	a.queue.status.Store(&status)
 }
 
-// Files are the mirror jobs of one version in an ecosystem's public listing. Python versions are compared as PEP 440 does: 2.0 is 2.0.0.
+// Files are the mirror jobs of one version in an ecosystem's public listing. Python versions are
+// compared as PEP 440 does: 2.0 is 2.0.0.
 func (a *App) Files(ctx context.Context, ecosystem, name, version string) ([]mirror.Job, error) {
 	g, meant := a.npm, func(v string) bool { return v == version }
 	if ecosystem == pypi.Ecosystem {

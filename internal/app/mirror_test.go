@@ -13,8 +13,9 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/mirror"
 )
 
-// R57, R61: a cooldown of ten minutes and 500 jobs: nothing is sent to the authority while it cools, no job spends an attempt, and afterwards
-// all are done in bounded time, the first request of all being one probe.
+// R57, R61: a cooldown of ten minutes and 500 jobs: nothing is sent to the authority while it
+// cools, no job spends an attempt, and afterwards all are done in bounded time, the first request
+// of all being one probe.
 func TestMirrorWaitsOutACooldown(t *testing.T) {
 	inHouse(t, "", func(w *world, h *house) {
 		jobs, cooldown := 500, 600
@@ -29,7 +30,8 @@ func TestMirrorWaitsOutACooldown(t *testing.T) {
 			s.Offer(leftPad(version(i)))
 		}
 		sent := w.public.Count()
-		var probes, during atomic.Int32 // the first request afterwards takes its time, and nobody may join it
+		// the first request afterwards takes its time, and nobody may join it
+		var probes, during atomic.Int32
 		w.public.Answer(func(http.ResponseWriter, *http.Request) bool {
 			if probes.Add(1) == 1 {
 				time.Sleep(2 * time.Second)
@@ -71,7 +73,8 @@ func (w *world) expectOutcome(worker *mirror.Worker, j mirror.Job, want mirror.R
 	return o
 }
 
-// R58: a 429 that the worker meets is the clients' cooldown, R62: which the job waits out without spending an attempt; C49.
+// R58: a 429 that the worker meets is the clients' cooldown, R62: which the job waits out without
+// spending an attempt; C49.
 func TestWorkerMeetsA429(t *testing.T) {
 	inHouse(t, "", func(w *world, h *house) {
 		w.publishMany(1)
@@ -93,7 +96,8 @@ func TestWorkerMeetsA429(t *testing.T) {
 	})
 }
 
-// R57: while clients' 429 cools the authority, the worker sends nothing to it; R59: it still looks at the target, and finds what is there.
+// R57: while clients' 429 cools the authority, the worker sends nothing to it; R59: it still looks
+// at the target, and finds what is there.
 func TestWorkerDuringACooldown(t *testing.T) {
 	inHouse(t, "", func(w *world, h *house) {
 		w.publishMany(2)
@@ -112,7 +116,8 @@ func TestWorkerDuringACooldown(t *testing.T) {
 	})
 }
 
-// After a cooldown clients go first: a client that comes at the deadline is the probe, and the worker comes later.
+// After a cooldown clients go first: a client that comes at the deadline is the probe, and the
+// worker comes later.
 func TestClientsGoBeforeTheWorker(t *testing.T) {
 	inHouse(t, "", func(w *world, h *house) {
 		w.publishMany(3)
@@ -133,7 +138,8 @@ func TestClientsGoBeforeTheWorker(t *testing.T) {
 	})
 }
 
-// R8: what the target answers concerns the job alone, even a 429 from the host that is the public authority of others.
+// R8: what the target answers concerns the job alone, even a 429 from the host that is the public
+// authority of others.
 func TestTargetsOwn429(t *testing.T) {
 	inHouse(t, "", func(w *world, h *house) {
 		w.publishMany(2)
@@ -166,7 +172,8 @@ func TestTargetsOwn429(t *testing.T) {
 	})
 }
 
-// R53: a throttled relay makes no job, nor does a refusal or a HEAD; a file that a client gets makes one.
+// R53: a throttled relay makes no job, nor does a refusal or a HEAD; a file that a client gets
+// makes one.
 func TestWhatIsOffered(t *testing.T) {
 	inHouse(t, "", func(w *world, h *house) {
 		w.publishMany(1)
@@ -198,7 +205,8 @@ func TestWhatIsOffered(t *testing.T) {
 	})
 }
 
-// C36: a 502 of one file starts no cooldown and concerns that file alone; it is tried again, within bounds. C50: a 400 is not.
+// C36: a 502 of one file starts no cooldown and concerns that file alone; it is tried again, within
+// bounds. C50: a 400 is not.
 func TestOneBadFile(t *testing.T) {
 	inHouse(t, "", func(w *world, h *house) {
 		w.publishMany(2)
@@ -227,7 +235,8 @@ func TestOneBadFile(t *testing.T) {
 	})
 }
 
-// Nothing that is not the listed file is published: another content, a cut one, one over the bound, one that the rules deny.
+// Nothing that is not the listed file is published: another content, a cut one, one over the bound,
+// one that the rules deny.
 func TestNothingUnverifiedIsPublished(t *testing.T) {
 	inHouse(t, "rules: {no: {type: DenyByIdentity, packages: ['left-pad@1.0.3'], precedence: 900}}", func(w *world, h *house) {
 		w.publishMany(4)
@@ -301,7 +310,8 @@ func TestFirstPartyIsNotMirrored(t *testing.T) {
 	})
 }
 
-// GET /api/v1/queue says that there is no mirror, or shows the queue with the reasons of what waits and what is dead.
+// GET /api/v1/queue says that there is no mirror, or shows the queue with the reasons of what waits
+// and what is dead.
 func TestQueueAPI(t *testing.T) {
 	ask := func(w *world) string {
 		rec := httptest.NewRecorder()
@@ -346,7 +356,8 @@ func TestQueueAPI(t *testing.T) {
 	})
 }
 
-// R50: when the worker began the transfer that a client waits for, the throttled answer is the client's, as it came.
+// R50: when the worker began the transfer that a client waits for, the throttled answer is the
+// client's, as it came.
 func TestWorkerLeavesTheRelayToTheClient(t *testing.T) {
 	inHouse(t, "artifacts: {maxBytes: 64MiB}\n", func(w *world, h *house) {
 		w.publishMany(1)

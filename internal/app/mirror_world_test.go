@@ -17,7 +17,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/mirror"
 )
 
-// house is a scripted registry of the house: mirror and place of publication. It takes npm's publish document.
+// house is a scripted registry of the house: mirror and place of publication. It takes npm's
+// publish document.
 type house struct {
 	mu       sync.Mutex
 	versions map[string]map[string]json.RawMessage // by package

@@ -11,7 +11,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/admin"
 )
 
-// R78, R79: one line for each transition, none for a refused request, with the contract's names and nothing that identifies a request.
+// R78, R79: one line for each transition, none for a refused request, with the contract's names and
+// nothing that identifies a request.
 func TestCooldownLogLines(t *testing.T) {
 	inWorld(t, "", func(w *world) {
 		w.throttled("Retry-After", "30")
@@ -96,7 +97,8 @@ func TestRefusalTrace(t *testing.T) {
 	})
 }
 
-// tc-072: looking changes nothing; only authorities that were asked are shown. R94: open reads as ceiling 60.
+// tc-072: looking changes nothing; only authorities that were asked are shown. R94: open reads as
+// ceiling 60.
 func TestLookingChangesNothing(t *testing.T) {
 	inWorld(t, "", func(w *world) {
 		if got := w.authorities(); len(got) != 0 {
@@ -116,7 +118,8 @@ func TestLookingChangesNothing(t *testing.T) {
 	})
 }
 
-// R90: a budget of an authority delays what is sent to it, and whoever would wait too long hears when to come.
+// R90: a budget of an authority delays what is sent to it, and whoever would wait too long hears
+// when to come.
 func TestBudget(t *testing.T) {
 	inWorld(t, "budget: {\"registry.test:80\": {rate: 0.02, burst: 1}}", func(w *world) {
 		w.public.Publish("a", "1.0.0", longAgo, nil)
@@ -142,7 +145,8 @@ func TestBudget(t *testing.T) {
 	})
 }
 
-// R89, C52, C74: with a hold a request waits for the recovery instead of being refused, and nothing is sent early.
+// R89, C52, C74: with a hold a request waits for the recovery instead of being refused, and nothing
+// is sent early.
 func TestHold(t *testing.T) {
 	inWorld(t, "serve: {hold: 20s}", func(w *world) {
 		w.public.Publish("a", "1.0.0", longAgo, nil)

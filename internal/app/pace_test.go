@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Issue 7, C43: what is kept and the room to collect it in stay within cache.maxBytes and a fifth, and a collection is never due after much less than 24 MB.
+// Issue 7, C43: what is kept and the room to collect it in stay within cache.maxBytes and a fifth,
+// and a collection is never due after much less than 24 MB.
 func TestPace(t *testing.T) {
 	last := Pace(0)
 	for documents := int64(0); documents < 1<<40; documents += 1 + documents/50 {

@@ -13,8 +13,9 @@ import (
 	"time"
 )
 
-// R63, R64, R65, R66, R77: after the deadline exactly one read goes out, whatever kind it is; the others hear one second and send
-// nothing; its answer restores ordinary traffic. No timer sends one.
+// R63, R64, R65, R66, R77: after the deadline exactly one read goes out, whatever kind it is; the
+// others hear one second and send nothing; its answer restores ordinary traffic. No timer sends
+// one.
 func TestOneProbe(t *testing.T) {
 	for _, probe := range []struct{ method, path string }{
 		{"GET", "/npm/p"}, {"HEAD", "/npm/p"}, {"GET", "/npm/p/1.0.0"}, {"GET", "/npm/kept/-/kept-1.0.0.tgz"}, {"HEAD", "/npm/kept/-/kept-1.0.0.tgz"},
@@ -88,7 +89,8 @@ func TestAnyOtherAnswerToTheProbeRecovers(t *testing.T) {
 	}
 }
 
-// R67: the verdict falls with the header, so a large body does not hold the others up. R54: what streams goes on.
+// R67: the verdict falls with the header, so a large body does not hold the others up. R54: what
+// streams goes on.
 func TestProbeIsDecidedAtItsHeader(t *testing.T) {
 	inWorld(t, "cache: {ttl: 24h}", func(w *world) {
 		w.public.Publish("big", "1.0.0", longAgo, nil)
@@ -126,7 +128,8 @@ func TestProbeIsDecidedAtItsHeader(t *testing.T) {
 	})
 }
 
-// R69, tc-067: a probe whose client goes away frees the slot; the deadline stays; the next request probes.
+// R69, tc-067: a probe whose client goes away frees the slot; the deadline stays; the next request
+// probes.
 func TestCancelledProbeReleases(t *testing.T) {
 	inWorld(t, "", func(w *world) {
 		w.public.Publish("p", "1.0.0", longAgo, nil)
@@ -154,7 +157,8 @@ func TestCancelledProbeReleases(t *testing.T) {
 	})
 }
 
-// R70, R71: a probe without an answer frees the slot, opens nothing and doubles nothing (R20); others meanwhile hear R65.
+// R70, R71: a probe without an answer frees the slot, opens nothing and doubles nothing (R20);
+// others meanwhile hear R65.
 func TestBrokenProbeReleases(t *testing.T) {
 	inWorld(t, "", func(w *world) {
 		w.throttled()
@@ -191,7 +195,8 @@ func TestHangingProbeEnds(t *testing.T) {
 	})
 }
 
-// R68: a throttled probe starts the next cooldown; an artifact's answer is handed on, a listing's is not shown.
+// R68: a throttled probe starts the next cooldown; an artifact's answer is handed on, a listing's
+// is not shown.
 func TestThrottledProbe(t *testing.T) {
 	inWorld(t, "cache: {ttl: 24h}", func(w *world) {
 		w.public.Publish("a", "1.0.0", longAgo, nil)
@@ -207,8 +212,9 @@ func TestThrottledProbe(t *testing.T) {
 	})
 }
 
-// R74: late answers of requests that were sent before. A later throttled one lengthens, never shortens and never doubles; a late
-// success ends nothing. R52: requests in flight may each get their own 429. R75: one entry line.
+// R74: late answers of requests that were sent before. A later throttled one lengthens, never
+// shortens and never doubles; a late success ends nothing. R52: requests in flight may each get
+// their own 429. R75: one entry line.
 func TestLateAnswers(t *testing.T) {
 	inWorld(t, "", func(w *world) {
 		w.public.Publish("ok", "1.0.0", longAgo, nil)
@@ -241,7 +247,8 @@ func TestLateAnswers(t *testing.T) {
 	})
 }
 
-// The storm of the issue: 1,000 requests for 200 packages meet a 429 with Retry-After: 3. tc-042: one probe, the others wait.
+// The storm of the issue: 1,000 requests for 200 packages meet a 429 with Retry-After: 3. tc-042:
+// one probe, the others wait.
 func TestStorm(t *testing.T) {
 	inWorld(t, "", func(w *world) {
 		for i := range 200 {

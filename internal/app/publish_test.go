@@ -51,7 +51,8 @@ func publishDocument(name string, change func(map[string]any)) string {
 
 const corePath = "/npm/@acme%2fcore"
 
-// The publisher's document and credential arrive as they were sent, and the target's answer comes back; a cooldown is no concern of it (R39).
+// The publisher's document and credential arrive as they were sent, and the target's answer comes
+// back; a cooldown is no concern of it (R39).
 func TestPublishIsRelayed(t *testing.T) {
 	inHouse(t, "", func(w *world, h *house) {
 		cooling429(w, "60")
@@ -70,7 +71,8 @@ func TestPublishIsRelayed(t *testing.T) {
 	})
 }
 
-// tc-079, tc-080, tc-081: a publication is sent once, whatever the target does to it, and the doubt is told.
+// tc-079, tc-080, tc-081: a publication is sent once, whatever the target does to it, and the doubt
+// is told.
 func TestPublishIsSentOnce(t *testing.T) {
 	inHouse(t, "", func(w *world, h *house) {
 		reset := func(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) }
@@ -209,7 +211,8 @@ func uploadForm(f fakepypi.File, change func(w *multipart.Writer)) (contentType,
 
 const withIndexTarget = "pypi, firstParty: [acme-tool], publish: {url: 'http://" + houseHost + "/legacy/'}\n"
 
-// The wire form of twine: relayed byte for byte for a first-party project, and refused for any other name in it.
+// The wire form of twine: relayed byte for byte for a first-party project, and refused for any
+// other name in it.
 func TestUpload(t *testing.T) {
 	inWorld(t, withIndexTarget, func(w *world) {
 		var got []string

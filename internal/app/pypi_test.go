@@ -120,14 +120,16 @@ func TestPyPINamesAndStatuses(t *testing.T) {
 	})
 }
 
-// The age rule judges each file by its own upload: a wheel that was added later to an old release is young. Unknown age is refused.
+// The age rule judges each file by its own upload: a wheel that was added later to an old release
+// is young. Unknown age is refused.
 func TestPyPIAge(t *testing.T) {
 	inWorld(t, "", func(w *world) {
 		w.pypi.Publish("a",
 			fakepypi.Wheel("a", "1.0", fakepypi.UploadedAt(longAgo)),
 			fakepypi.Wheel("a", "1.0", fakepypi.Tag("cp313-cp313-any"), fakepypi.UploadedAt(time.Now().Add(-time.Hour))),
 			fakepypi.Wheel("a", "2.0", fakepypi.UploadedAt(time.Time{})))
-		for _, accept := range []string{pypiJSON, "text/html"} { // C77: one evaluation for both forms
+		// C77: one evaluation for both forms
+		for _, accept := range []string{pypiJSON, "text/html"} {
 			a := w.get("/pypi/simple/a/", "Accept", accept)
 			w.want(a, 200, -1)
 			if strings.Contains(a.body, "cp313") || strings.Contains(a.body, "a-2.0") || !strings.Contains(a.body, "a-1.0-py3") {
@@ -144,7 +146,8 @@ func TestPyPIAge(t *testing.T) {
 	})
 }
 
-// R30: index and files cool separately, each way; R29: npm and PyPI share one table but not an authority.
+// R30: index and files cool separately, each way; R29: npm and PyPI share one table but not an
+// authority.
 func TestPyPIAuthoritiesCoolSeparately(t *testing.T) {
 	inWorld(t, "", func(w *world) {
 		w.publishA()
@@ -208,7 +211,8 @@ func TestPyPIStorm(t *testing.T) {
 	})
 }
 
-// C23, C24: links to hosts that are not configured are dropped with one log line, and never dialled.
+// C23, C24: links to hosts that are not configured are dropped with one log line, and never
+// dialled.
 func TestPyPIForeignHosts(t *testing.T) {
 	inWorld(t, "", func(w *world) {
 		w.pypi.SetPage("a", pypiJSON, []byte(`{"meta":{"api-version":"1.1"},"name":"a","versions":["1.0","2.0"],"files":[
@@ -226,7 +230,8 @@ func TestPyPIForeignHosts(t *testing.T) {
 	})
 }
 
-// C17: a companion is checked against the hash that the page names, packed by the upstream or not; C25: so is a file.
+// C17: a companion is checked against the hash that the page names, packed by the upstream or not;
+// C25: so is a file.
 func TestPyPIIntegrity(t *testing.T) {
 	inWorld(t, "", func(w *world) {
 		f := w.publishA()
@@ -242,7 +247,8 @@ func TestPyPIIntegrity(t *testing.T) {
 	})
 }
 
-// A private project wins and its files come from the private index alone; the credential goes there only.
+// A private project wins and its files come from the private index alone; the credential goes there
+// only.
 func TestPyPIPrivate(t *testing.T) {
 	inWorld(t, "pypi, private: 'http://"+ownHost+"/simple/', firstParty: [secret]\n", func(w *world) {
 		w.pypiOwn.Publish("a", fakepypi.Wheel("a", "3.0", fakepypi.UploadedAt(time.Time{})))
@@ -303,7 +309,8 @@ func TestPyPIUpstreamTrouble(t *testing.T) {
 	}
 }
 
-// An index that only has HTML pages dates nothing: its files are refused unless the configured fallback admits them.
+// An index that only has HTML pages dates nothing: its files are refused unless the configured
+// fallback admits them.
 func TestPyPIHTMLOnlyUpstream(t *testing.T) {
 	for yaml, status := range map[string]int{"": 403, "rules: {undated: {type: AllowUndated, ecosystems: [pypi]}}": 200} {
 		inWorld(t, yaml, func(w *world) {

@@ -19,8 +19,9 @@ func (w *world) restart(yaml string) {
 	w.start(yaml)
 }
 
-// A start begins with what the last process kept: inside the TTL nothing is asked, after it only a validator is sent, and while the
-// authority cools the kept listing serves (R87) with the kept file (R88).
+// A start begins with what the last process kept: inside the TTL nothing is asked, after it only a
+// validator is sent, and while the authority cools the kept listing serves (R87) with the kept file
+// (R88).
 func TestRestartKeepsDocumentsAndFiles(t *testing.T) {
 	yaml := "cache: {maxStale: 1h}\n" + withStore
 	inWorld(t, yaml, func(w *world) {
@@ -172,7 +173,8 @@ func TestDamagedDocumentIsReadAgain(t *testing.T) {
 	}
 }
 
-// What was kept of one upstream says nothing about another: a gate that is pointed elsewhere asks there.
+// What was kept of one upstream says nothing about another: a gate that is pointed elsewhere asks
+// there.
 func TestKeptDocumentsBelongToTheirUpstream(t *testing.T) {
 	yaml := "cache: {maxStale: 1h}"
 	inWorld(t, yaml, func(w *world) {

@@ -18,7 +18,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/upstream"
 )
 
-// rulebook is the rules in force: those of the configuration over the advisory data of now. A new set is what ends kept renderings.
+// rulebook is the rules in force: those of the configuration over the advisory data of now. A new
+// set is what ends kept renderings.
 type rulebook struct {
 	mu         sync.Mutex // guards rules, and the order in which sets are handed out
 	rules      *policy.Set
@@ -56,8 +57,8 @@ func (r *rulebook) close() {
 	}
 }
 
-// Reload takes over the rules of a configuration that was read anew. Everything else needs a start. A problem keeps the rules that
-// are in force, and says so.
+// Reload takes over the rules of a configuration that was read anew. Everything else needs a start.
+// A problem keeps the rules that are in force, and says so.
 func (a *App) Reload(cfg *config.Config, err error) {
 	if err == nil {
 		var rules *policy.Set
@@ -70,7 +71,8 @@ func (a *App) Reload(cfg *config.Config, err error) {
 	a.logger.Error("reload failed; keeping the current rules", obs.Err(err))
 }
 
-// openAdvisories opens the advisory data where a source is configured. What an earlier process read is in force at once.
+// openAdvisories opens the advisory data where a source is configured. What an earlier process read
+// is in force at once.
 func (b *builder) openAdvisories(ctx context.Context, r *rulebook) error {
 	c := b.Config.Advisories
 	if c.Source == "" {
@@ -93,7 +95,8 @@ func (b *builder) openAdvisories(ctx context.Context, r *rulebook) error {
 	return nil
 }
 
-// RunAdvisories looks at the source of advisories now and then, until ctx ends. Without a source it returns at once.
+// RunAdvisories looks at the source of advisories now and then, until ctx ends. Without a source it
+// returns at once.
 func (a *App) RunAdvisories(ctx context.Context) {
 	if a.rules.advisories != nil {
 		a.rules.advisories.Run(ctx)
@@ -112,7 +115,8 @@ func (a *App) ReadAdvisories(ctx context.Context) error {
 	return all
 }
 
-// advisorySource fetches exports through the public client, so that its egress rules and its cooldown hold for them too.
+// advisorySource fetches exports through the public client, so that its egress rules and its
+// cooldown hold for them too.
 type advisorySource struct{ client *upstream.Client }
 
 // Fetch implements advisory.Fetcher.

@@ -28,12 +28,14 @@ func gunzip(t *testing.T, packed string) string {
 	return string(out)
 }
 
-// A large listing whose versions come of age one by one, whose rules change and whose document changes is, packed, always the listing that
-// is served plain, under tags that follow its bytes; and its cost is charged exactly, kept runs included.
+// A large listing whose versions come of age one by one, whose rules change and whose document
+// changes is, packed, always the listing that is served plain, under tags that follow its bytes;
+// and its cost is charged exactly, kept runs included.
 func TestPackedListingFollows(t *testing.T) {
 	const versions, every = 300, time.Hour
 	inWorld(t, "cache: {ttl: 1h, diskBytes: 0}", func(w *world) {
-		young := packument.Published(time.Now().Add(-versions*every-160*time.Hour), every) // the last seven wait, the first of them for an hour
+		// the last seven wait, the first of them for an hour
+		young := packument.Published(time.Now().Add(-versions*every-160*time.Hour), every)
 		w.public.SetDocument("p", packument.Generate("p", versions, 1, young))
 		tags, sizes, index := map[string]string{}, map[string]int{}, int64(0)
 		look := func(what string, want int, changed bool) {
@@ -60,11 +62,13 @@ func TestPackedListingFollows(t *testing.T) {
 			}
 			n, cost := w.app.documents.Size()
 			least := int64(sizes["full"] + sizes["abbreviated"])
-			rest := cost - least // the document with its index, and what runs take beside their bytes
+			// the document with its index, and what runs take beside their bytes
+			rest := cost - least
 			if index == 0 {
 				index = rest
 			}
-			if n != 1 || rest < versions*1300 || max(rest-index, index-rest) > 24<<10 { // as buffers and the heap round sizes
+			// as buffers and the heap round sizes
+			if n != 1 || rest < versions*1300 || max(rest-index, index-rest) > 24<<10 {
 				t.Errorf("%s: %d documents cost %d, of which the renderings %d", what, n, cost, least)
 			}
 		}
@@ -83,12 +87,14 @@ func TestPackedListingFollows(t *testing.T) {
 	})
 }
 
-// The same for both forms of a large page: releases come of age day by day, and every encoding is the page that is served plain.
+// The same for both forms of a large page: releases come of age day by day, and every encoding is
+// the page that is served plain.
 func TestPackedPageFollows(t *testing.T) {
 	const releases, each = 30, 20
 	inWorld(t, "cache: {ttl: 1000h, diskBytes: 0}", func(w *world) {
 		page, _ := fakepypi.Generate("p", releases*each, 1, "http://"+filesHost)
-		w.pypi.SetPage("p", pypiJSON, bytes.ReplaceAll(page, []byte("2015-03-"), []byte("1999-12-"))) // one release on each day at ten
+		// one release on each day at ten
+		w.pypi.SetPage("p", pypiJSON, bytes.ReplaceAll(page, []byte("2015-03-"), []byte("1999-12-")))
 		tags := map[string]bool{}
 		look := func(want int) {
 			t.Helper()

@@ -29,8 +29,8 @@ func (w *world) keptFiles() []string {
 	return names
 }
 
-// R88: a file that was fetched once and verified is served while its authority cools, under the same admission, with no request; HEAD
-// and ranges too.
+// R88: a file that was fetched once and verified is served while its authority cools, under the
+// same admission, with no request; HEAD and ranges too.
 func TestKeptFileOutlivesACooldown(t *testing.T) {
 	inWorld(t, withStore, func(w *world) {
 		w.withFacts()
@@ -57,7 +57,8 @@ func TestKeptFileOutlivesACooldown(t *testing.T) {
 	})
 }
 
-// C59: any number of clients, one transfer; each gets bytes before the end; the first one's abort hurts nobody.
+// C59: any number of clients, one transfer; each gets bytes before the end; the first one's abort
+// hurts nobody.
 func TestOneTransferForManyClients(t *testing.T) {
 	inWorld(t, withStore, func(w *world) {
 		w.withFacts()
@@ -88,7 +89,8 @@ func TestOneTransferForManyClients(t *testing.T) {
 	})
 }
 
-// R50, R51, R52 with a shared transfer: the throttled answer is handed to one client, the others hear of the cooldown.
+// R50, R51, R52 with a shared transfer: the throttled answer is handed to one client, the others
+// hear of the cooldown.
 func TestSharedTransferThrottled(t *testing.T) {
 	inWorld(t, withStore, func(w *world) {
 		w.withFacts()

@@ -14,7 +14,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/fake/fakepypi"
 )
 
-// R87 R92: what is retained stands in while the authority cools, and for no other trouble: an upstream that merely fails is told as such.
+// R87 R92: what is retained stands in while the authority cools, and for no other trouble: an
+// upstream that merely fails is told as such.
 func TestRetainedOnlyWhileCooling(t *testing.T) {
 	trouble := map[string]func(http.ResponseWriter, *http.Request) bool{
 		"500": func(w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(500); return true },
@@ -76,8 +77,9 @@ func weak(name, version string) map[string]any {
 	}}
 }
 
-// R44: a private document whose versions are all below the floor has nothing to serve: while the authority cools that is 503 with the
-// remaining time, since nobody knows what the public registry has; and versions below the floor are left out of what is served.
+// R44: a private document whose versions are all below the floor has nothing to serve: while the
+// authority cools that is 503 with the remaining time, since nobody knows what the public registry
+// has; and versions below the floor are left out of what is served.
 func TestPrivateVersionsBelowTheFloor(t *testing.T) {
 	for _, private := range []string{withPrivate + "\n", withPrivate + ", privateFailure: degrade\n"} {
 		inWorld(t, private, func(w *world) {
@@ -97,8 +99,8 @@ func TestPrivateVersionsBelowTheFloor(t *testing.T) {
 	}
 }
 
-// R92 C61: a 304 to a question without a validator confirms nothing: not a document that was never there, and not one that is too old to be
-// confirmed.
+// R92 C61: a 304 to a question without a validator confirms nothing: not a document that was never
+// there, and not one that is too old to be confirmed.
 func TestNotModifiedWithoutAValidator(t *testing.T) {
 	inWorld(t, "", func(w *world) {
 		w.public.Always(http.StatusNotModified)
@@ -117,8 +119,8 @@ func TestNotModifiedWithoutAValidator(t *testing.T) {
 	})
 }
 
-// R44 R93: of two waits the longer one is told, whichever it is, for a listing, one version and a file, on a mount that refuses when its
-// private upstream fails and on one that goes on without.
+// R44 R93: of two waits the longer one is told, whichever it is, for a listing, one version and a
+// file, on a mount that refuses when its private upstream fails and on one that goes on without.
 func TestLongerOfTwoWaits(t *testing.T) {
 	for _, private := range []string{withPrivate + "\n", withPrivate + ", privateFailure: degrade\n"} {
 		for hint, want := range map[string]int{"300": 300, "5": 60} {
@@ -136,7 +138,8 @@ func TestLongerOfTwoWaits(t *testing.T) {
 	}
 }
 
-// R3 R50: a 503 without a usable hint is everybody's: all who wait for one transfer get it as it came, and no cooldown begins.
+// R3 R50: a 503 without a usable hint is everybody's: all who wait for one transfer get it as it
+// came, and no cooldown begins.
 func TestPlain503ForAllWaiters(t *testing.T) {
 	for _, hint := range []string{"", "0", "soon"} {
 		inWorld(t, withStore, func(w *world) {
@@ -244,8 +247,9 @@ func TestEndlessCompanion(t *testing.T) {
 	})
 }
 
-// R45 R65 R87, RFC 9211: Cache-Status tells the request that was forwarded and met the throttled answer from those that were not sent, and
-// a retained copy from both; a refusal during a probe says so in other words than one during the pause.
+// R45 R65 R87, RFC 9211: Cache-Status tells the request that was forwarded and met the throttled
+// answer from those that were not sent, and a retained copy from both; a refusal during a probe
+// says so in other words than one during the pause.
 func TestCacheStatusTellsWhatHappened(t *testing.T) {
 	status := func(a answer) string {
 		s := a.header.Get("Cache-Status")
@@ -290,7 +294,8 @@ func TestCacheStatusTellsWhatHappened(t *testing.T) {
 	})
 }
 
-// R93, RFC 9211: a listing that is degraded because an upstream failed, without a cooldown, says so and is not stored.
+// R93, RFC 9211: a listing that is degraded because an upstream failed, without a cooldown, says so
+// and is not stored.
 func TestCacheStatusOfADegradedListing(t *testing.T) {
 	inWorld(t, withPrivate+"\n", func(w *world) {
 		w.private.Publish("mine", "1.0.0", time.Time{}, nil)

@@ -71,8 +71,8 @@ func (s *syncBuffer) String() string {
 	return s.b.String()
 }
 
-// inWorld runs a test in a bubble of virtual time. The YAML is added to a minimal configuration; with "private" in it the mount has a
-// private upstream.
+// inWorld runs a test in a bubble of virtual time. The YAML is added to a minimal configuration;
+// with "private" in it the mount has a private upstream.
 func inWorld(t *testing.T, yaml string, test func(*world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -124,8 +124,9 @@ func (w *world) start(yaml string) {
 	w.serve(gateHost+":80", w.app.Handler())
 }
 
-// config reads a configuration as a start would. A first line that begins with "private" gives the npm mount a private upstream, one that
-// begins with a comma adds keys to it, and one that begins with "pypi" adds keys to the PyPI mount.
+// config reads a configuration as a start would. A first line that begins with "private" gives the
+// npm mount a private upstream, one that begins with a comma adds keys to it, and one that begins
+// with "pypi" adds keys to the PyPI mount.
 func (w *world) config(yaml string) *config.Config {
 	w.t.Helper()
 	npm, pypi := "public: 'http://"+publicHost+"/'", "public: 'http://"+indexHost+"/simple/', files: ['http://"+filesHost+"']"
@@ -146,7 +147,8 @@ func (w *world) config(yaml string) *config.Config {
 	default:
 		rest = yaml
 	}
-	if !strings.Contains(rest, "artifacts:") { // most tests look at what goes out, which the store would spare
+	// most tests look at what goes out, which the store would spare
+	if !strings.Contains(rest, "artifacts:") {
 		rest += "\nartifacts: {maxBytes: 0}"
 	}
 	if !strings.Contains(rest, "cache:") { // nor do they start twice

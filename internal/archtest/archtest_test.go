@@ -75,7 +75,7 @@ func TestSoundTree(t *testing.T) {
 // Each rule can fail: one fault in the sound tree gives exactly one finding.
 func TestEveryRuleCanFail(t *testing.T) {
 	const table, exceptions = "| level | room | for | never | may import |\n|---|---|---|---|---|\n", "| too large | why |\n|---|---|\n"
-	long := strings.Repeat("\n", 460)
+	long, wide := strings.Repeat("\n", 460), strings.Repeat("a ", 51)
 	for _, c := range []struct{ name, file, old, new, finding string }{
 		{"an import that the row does not name", "mid/a.go", "m/base", "m/side", "mid/a.go: imports side, which the row of mid does not name"},
 		{"also in tests", "mid/a_test.go", "m/fake", "m/side", "mid/a_test.go: imports side"},
@@ -95,6 +95,10 @@ func TestEveryRuleCanFail(t *testing.T) {
 		{"an exception that is not needed", archtest.Page, exceptions, exceptions + "| `base/a.go` | history |\n", "the exception for base/a.go is not needed"},
 		{"a registry's host", "docs/x.md", "", "see https://Registry.npm" + "js.org/x\n", "docs/x.md:1: names the host of a package registry"},
 		{"a machine's path", "Makefile", "", "all:\n\tcp /wor" + "k/x .\n", "Makefile:2: names a path of one machine"},
+		{"a wide comment", "base/a.go", "package", "// " + wide + "\npackage", "base/a.go:1: a comment of more than 100 columns"},
+		{"a wide comment behind code", "mid/a.go", "import", "// " + wide + "\nimport", "a comment of more than 100 columns"},
+		{"a wide line", "docs/x.md", "", "1. " + wide + "\n", "docs/x.md:1: a line of more than 100 columns"},
+		{"a wide line of a list", "docs/x.md", "", "- a\n\n    " + wide + "\n", "docs/x.md:3: a line of more than 100 columns"},
 		{"a module that nobody argued for", archtest.Dependencies, ", `x.org/b/v2`", "", "requires x.org/b/v2, for which docs/dependencies.md does not argue"},
 		{"an argument for a module that is gone", archtest.Dependencies, "`x.org/a`", "`x.org/a`, `x.org/c`", "argues for x.org/c"},
 		{"a code without a row", "mid/a_test.go", "// R7: it", "// R7 R8: it", "R8, which mid/a_test.go names, has no row: run make fix, or write \"| R8 |  | [mid/a_test.go](../mid/a_test.go) |"},
@@ -130,7 +134,8 @@ func TestLargePackage(t *testing.T) {
 	files := sound()
 	for _, name := range []string{"b", "c", "d", "e"} {
 		files["base/"+name+".go"] = "package base\n" + strings.Repeat("\n", 400)
-		files["side/"+name+"_test.go"] = "package side\n" + strings.Repeat("\n", 400) // tests do not count
+		// tests do not count
+		files["side/"+name+"_test.go"] = "package side\n" + strings.Repeat("\n", 400)
 	}
 	findings := check(files)
 	if len(findings) != 1 || !strings.HasPrefix(findings[0], "base: 1605 lines of product code") {

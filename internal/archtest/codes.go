@@ -70,7 +70,8 @@ func (m *mentions) noteCode(file string, proof bool, c string) {
 }
 
 // readGo notes the codes in the comments of a Go file and, in tests, at the beginning of strings,
-// where the names of cases have them. The suites of packages whose name ends in "test" are tests too.
+// where the names of cases have them. The suites of packages whose name ends in "test" are tests
+// too.
 func (m *mentions) readGo(src source) {
 	proof := src.test || strings.HasSuffix(path.Dir(src.name), "test")
 	for _, g := range src.syntax.Comments {

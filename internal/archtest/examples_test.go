@@ -15,8 +15,9 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/archtest"
 )
 
-// A stranger's module, which requires this one and nothing else, compiles, vets and runs the example of every public
-// package, without a network. The examples are those that the documentation shows.
+// A stranger's module, which requires this one and nothing else, compiles, vets and runs the
+// example of every public package, without a network. The examples are those that the documentation
+// shows.
 func TestExamplesInASecondModule(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -63,8 +64,8 @@ func TestExamplesInASecondModule(t *testing.T) {
 	}
 }
 
-// readAll reads what the examples are built from inside of this process, so that the test's result is not taken from the
-// cache after a change.
+// readAll reads what the examples are built from inside of this process, so that the test's result
+// is not taken from the cache after a change.
 func readAll(t *testing.T, root string) {
 	t.Helper()
 	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {

@@ -13,14 +13,17 @@ import (
 	"strings"
 )
 
-// maxPublicNames bounds what one public package exports: constants, variables, functions and types, methods aside.
+// maxPublicNames bounds what one public package exports: constants, variables, functions and types,
+// methods aside.
 const maxPublicNames = 50
 
-// codes are the requirements and cases that tests name. They lead nowhere for a reader of the public documentation.
+// codes are the requirements and cases that tests name. They lead nowhere for a reader of the
+// public documentation.
 var codes = regexp.MustCompile(`\b(?:[RSC]\d{1,3}|(?:asc|rw|tc)-\d+)\b|\bspec(?: section|:| [A-Z]\d)`)
 
-// Public reads the packages whose rows say "(public)", and returns what a stranger could not use or understand in them,
-// sorted, and the names that each of them exports. module is the path of the Go module.
+// Public reads the packages whose rows say "(public)", and returns what a stranger could not use or
+// understand in them, sorted, and the names that each of them exports. module is the path of the Go
+// module.
 func Public(tree fs.FS, module string) (findings []string, names map[string][]string) {
 	text, err := fs.ReadFile(tree, Page)
 	if err != nil {
@@ -165,7 +168,8 @@ func (p *publicPackage) documented(comments ...*ast.CommentGroup) {
 	}
 }
 
-// shown walks over what the documentation shows of a declaration: fields and methods that are not exported are left out.
+// shown walks over what the documentation shows of a declaration: fields and methods that are not
+// exported are left out.
 func (p *publicPackage) shown(name string, node ast.Node) {
 	ast.Inspect(node, func(n ast.Node) bool {
 		switch n := n.(type) {

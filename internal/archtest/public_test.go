@@ -9,8 +9,9 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/archtest"
 )
 
-// What strangers import can be imported by strangers: no code of a requirement, no type that they cannot name, a word on
-// stability, and no more names than one can read. With -v it lists what each package exports.
+// What strangers import can be imported by strangers: no code of a requirement, no type that they
+// cannot name, a word on stability, and no more names than one can read. With -v it lists what each
+// package exports.
 func TestPublic(t *testing.T) {
 	findings, names := archtest.Public(os.DirFS("../.."), module)
 	for _, finding := range findings {

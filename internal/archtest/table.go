@@ -1,7 +1,7 @@
-// Package archtest enforces docs/architecture.md: which package may import which, how large things may
-// grow, and what no file of the project may name. It compares docs/requirements.md with the codes
-// that the tree names. Everything is read inside the test process, so that the test cache notices
-// each change. No code imports it.
+// Package archtest enforces docs/architecture.md: which package may import which, how large things
+// may grow, and what no file of the project may name. It compares docs/requirements.md with the
+// codes that the tree names. Everything is read inside the test process, so that the test cache
+// notices each change. No code imports it.
 package archtest
 
 import (
@@ -15,7 +15,8 @@ import (
 // Page is the document that holds the tables.
 const Page = "docs/architecture.md"
 
-// Levels that are no number: the one command on top of everything, and the packages that only tests import.
+// Levels that are no number: the one command on top of everything, and the packages that only tests
+// import.
 const (
 	roof = 1 << 20
 	test = -1

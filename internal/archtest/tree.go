@@ -30,6 +30,7 @@ type source struct {
 	long  []string // functions over the limit, as "file: name", product code only
 
 	syntax *ast.File
+	files  *token.FileSet
 }
 
 // walk is what one reading of a tree collects.
@@ -73,6 +74,9 @@ func Check(tree fs.FS, module string) (findings []string, requirements string) {
 // read takes one file in.
 func (w *walk) read(name string, text []byte) error {
 	w.findings = append(w.findings, checkText(name, text)...)
+	if path.Ext(name) == ".md" && !inTestdata(name) {
+		w.findings = append(w.findings, checkProse(name, text)...)
+	}
 	switch {
 	case path.Ext(name) == ".go" && !inTestdata(name):
 		src, err := readSource(name, text, w.module)
@@ -80,6 +84,7 @@ func (w *walk) read(name string, text []byte) error {
 			return err
 		}
 		w.rooms[path.Dir(name)] = append(w.rooms[path.Dir(name)], src)
+		w.findings = append(w.findings, slices.Concat(checkComments(src, text), checkGodoc(src))...)
 		w.mentions.readGo(src)
 	case path.Ext(name) == ".txt" && inTestdata(name):
 		w.mentions.readScript(name, text)
@@ -110,7 +115,7 @@ func readSource(name string, text []byte, module string) (source, error) {
 	if err != nil {
 		return src, err
 	}
-	src.syntax = f
+	src.syntax, src.files = f, files
 	for _, spec := range f.Imports {
 		imported, err := strconv.Unquote(spec.Path.Value)
 		if err != nil {
@@ -170,7 +175,8 @@ func checkImports(p page, r row, f source) (findings []string) {
 	return findings
 }
 
-// checkSizes reports what has grown too large without a reason, and reasons for what is not too large any more.
+// checkSizes reports what has grown too large without a reason, and reasons for what is not too
+// large any more.
 func checkSizes(p page, rooms map[string][]source) (findings []string) {
 	large := map[string]string{}
 	for room, files := range rooms {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// forbidden are the words that no file may hold, with the reason. They are put together from parts, or this file
-// would hold them.
+// forbidden are the words that no file may hold, with the reason. They are put together from parts,
+// or this file would hold them.
 func forbidden() map[string]*regexp.Regexp {
 	host := func(labels ...string) string { return regexp.QuoteMeta(strings.Join(labels, ".")) }
 	return map[string]*regexp.Regexp{
@@ -45,11 +45,13 @@ func checkText(name string, text []byte) (findings []string) {
 const Dependencies = "docs/dependencies.md"
 
 var (
-	requirement = regexp.MustCompile(`(?m)^\s*(?:require )?([a-z0-9.-]+\.[a-z]+/\S+) v\S+$`) // without "// indirect"
+	// without "// indirect"
+	requirement = regexp.MustCompile(`(?m)^\s*(?:require )?([a-z0-9.-]+\.[a-z]+/\S+) v\S+$`)
 	argued      = regexp.MustCompile("`([a-z0-9.-]+\\.[a-z]+/[^`]+)`")
 )
 
-// checkDependencies compares the modules that go.mod requires directly with the first columns of the page.
+// checkDependencies compares the modules that go.mod requires directly with the first columns of
+// the page.
 func checkDependencies(tree fs.FS) (findings []string) {
 	mod, err := fs.ReadFile(tree, "go.mod")
 	if err != nil {

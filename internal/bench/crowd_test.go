@@ -15,8 +15,9 @@ func distinctFile(name string) []byte {
 	return bytes.Repeat([]byte((name + "................")[:16]), 10<<16)
 }
 
-// firstBytes lets a crowd of clients ask at once for the file of a package and gives the milliseconds until each had its first byte, sorted.
-// Each has read the package's listing before, on the same connection, and reads the file to its end.
+// firstBytes lets a crowd of clients ask at once for the file of a package and gives the
+// milliseconds until each had its first byte, sorted. Each has read the package's listing before,
+// on the same connection, and reads the file to its end.
 func firstBytes(b *testing.B, root, name string, crowd int) []float64 {
 	b.Helper()
 	clients := make([]*http.Client, crowd)

@@ -23,7 +23,8 @@ const packed = "Accept-Encoding: gzip"
 // warm keeps documents as long as a benchmark runs.
 const warm = "cache: {ttl: 24h}"
 
-// small and large are the documents of the goals: 160 KB in 118 versions, 3.7 MB in 2,000, all of age.
+// small and large are the documents of the goals: 160 KB in 118 versions, 3.7 MB in 2,000, all of
+// age.
 func small() []byte { return packument.Generate("p", 118, 1) }
 func large() []byte { return packument.Generate("p", 2000, 1, packument.Weight(1790, 50)) }
 
@@ -54,8 +55,9 @@ func folder(tb testing.TB, files map[string][]byte) string {
 	return dir
 }
 
-// BenchmarkListing compares a warm listing with what else could serve the same document: plain Go with the bytes in memory, packed in advance
-// where the client takes gzip; nginx with a warm cache of it; and Verdaccio, which holds it as its own.
+// BenchmarkListing compares a warm listing with what else could serve the same document: plain Go
+// with the bytes in memory, packed in advance where the client takes gzip; nginx with a warm cache
+// of it; and Verdaccio, which holds it as its own.
 func BenchmarkListing(b *testing.B) {
 	for _, size := range []struct {
 		name string
@@ -109,7 +111,8 @@ func release(file func(name string) []byte, write func(http.ResponseWriter, []by
 	})
 }
 
-// BenchmarkArtifact is a file of 10 MB, kept on the gate's disk, beside nginx and http.ServeFile, which have it on theirs.
+// BenchmarkArtifact is a file of 10 MB, kept on the gate's disk, beside nginx and http.ServeFile,
+// which have it on theirs.
 func BenchmarkArtifact(b *testing.B) {
 	file := bytes.Repeat([]byte("0123456789abcdef"), 10<<16)
 	g := startGate(b, serve(b, release(func(string) []byte { return file }, func(w http.ResponseWriter, f []byte) { _, _ = w.Write(f) })), warm)
@@ -120,9 +123,10 @@ func BenchmarkArtifact(b *testing.B) {
 		target{name: "nginx", process: nginx, path: "disk/p.tgz"}, target{name: "plain", process: plain, path: "disk/p.tgz"})
 }
 
-// BenchmarkColdArtifact is 50 clients who ask at once for a file of 10 MB that nobody has asked for before. The registry thinks for 100
-// milliseconds and then sends 64 KB every 10 milliseconds. Before each, one client asks the registry itself for the same. All have read the
-// listing on the connection that they use.
+// BenchmarkColdArtifact is 50 clients who ask at once for a file of 10 MB that nobody has asked for
+// before. The registry thinks for 100 milliseconds and then sends 64 KB every 10 milliseconds.
+// Before each, one client asks the registry itself for the same. All have read the listing on the
+// connection that they use.
 func BenchmarkColdArtifact(b *testing.B) {
 	const crowd = 50
 	transfers := make(chan struct{}, 1000)

@@ -24,7 +24,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/registry/registrytest"
 )
 
-// BenchmarkGrowthDocument is a cold listing over the size of its document, in versions of some 1.8 KB.
+// BenchmarkGrowthDocument is a cold listing over the size of its document, in versions of some 1.8
+// KB.
 func BenchmarkGrowthDocument(b *testing.B) {
 	for _, size := range []struct {
 		name  string
@@ -51,7 +52,8 @@ func BenchmarkGrowthAlike(b *testing.B) {
 	})
 }
 
-// BenchmarkGrowthVersions is a cold listing over the number of its versions, each as short as can be.
+// BenchmarkGrowthVersions is a cold listing over the number of its versions, each as short as can
+// be.
 func BenchmarkGrowthVersions(b *testing.B) {
 	for _, versions := range []int{10, 100, 1000, 10_000, 100_000} {
 		b.Run(fmt.Sprintf("versions=%d", versions), func(b *testing.B) {
@@ -169,7 +171,8 @@ func coldListing(b *testing.B, rules *policy.Set, name string, body []byte) (reg
 	return doc, out
 }
 
-// processor is the processor time that this process has used, which neighbours on a busy machine stretch less than the clock's.
+// processor is the processor time that this process has used, which neighbours on a busy machine
+// stretch less than the clock's.
 func processor(b *testing.B) time.Duration {
 	b.Helper()
 	var u unix.Rusage
@@ -179,7 +182,8 @@ func processor(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkGrowthClients is the warm listing of 160 KB over the number of clients, beside plain Go and nginx.
+// BenchmarkGrowthClients is the warm listing of 160 KB over the number of clients, beside plain Go
+// and nginx.
 func BenchmarkGrowthClients(b *testing.B) {
 	doc := small()
 	g := startGate(b, registryOf(b, doc), warm)
@@ -198,8 +202,9 @@ const budget = 256 << 20
 // stencil stands for a package's name in a document that many packages share.
 const stencil = "p00000"
 
-// BenchmarkGrowthDocuments is the memory of the gate's process after so many documents of 160 KB were asked for, as npm asks, full and
-// packed: 0 is the idle gate, and some 500 of them fill the budget.
+// BenchmarkGrowthDocuments is the memory of the gate's process after so many documents of 160 KB
+// were asked for, as npm asks, full and packed: 0 is the idle gate, and some 500 of them fill the
+// budget.
 func BenchmarkGrowthDocuments(b *testing.B) {
 	for _, n := range []int{0, 1, 10, 100, 1000, 10_000} {
 		b.Run(fmt.Sprintf("documents=%d", n), func(b *testing.B) {

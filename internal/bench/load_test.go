@@ -19,8 +19,9 @@ type target struct {
 	path    string
 	header  string // one "Name: value", or empty
 	status  int    // 0: 200
-	slow    bool   // it answers a few times a second: four clients are enough for it, and two seconds are not
-	gate    gate   // set for the gate
+	// it answers a few times a second: four clients are enough for it, and two seconds are not
+	slow bool
+	gate gate // set for the gate
 }
 
 // load is what a load generator measured.
@@ -39,7 +40,8 @@ func wrk(b *testing.B, t target, clients int) load {
 	b.Helper()
 	bin, ok := lookPath("wrk")
 	if !ok {
-		fmt.Printf("SKIPPED: %s: wrk is not installed; make setup brings it\n", b.Name()) // go test says nothing of it
+		// go test says nothing of it
+		fmt.Printf("SKIPPED: %s: wrk is not installed; make setup brings it\n", b.Name())
 		b.SkipNow()
 	}
 	size := check(b, t)
@@ -87,8 +89,9 @@ func wrk(b *testing.B, t target, clients int) load {
 	}
 }
 
-// threads is how many threads the load generator has: 1, or what BENCH_WRK_THREADS says. One is never the bottleneck. Two keep both cores of a small machine
-// busy, so that the slowest percent tells how long the server waited for a core.
+// threads is how many threads the load generator has: 1, or what BENCH_WRK_THREADS says. One is
+// never the bottleneck. Two keep both cores of a small machine busy, so that the slowest percent
+// tells how long the server waited for a core.
 func threads() string {
 	if n := os.Getenv("BENCH_WRK_THREADS"); n != "" {
 		return n
@@ -142,8 +145,9 @@ func keepProfile(b *testing.B, file string) {
 	}
 }
 
-// compare measures the gate and then its peers, one after the other, as one benchmark. With -count each repetition is another round of
-// all of them, so that the ratios are of measurements that follow each other. A peer that is not installed is left out, loudly.
+// compare measures the gate and then its peers, one after the other, as one benchmark. With -count
+// each repetition is another round of all of them, so that the ratios are of measurements that
+// follow each other. A peer that is not installed is left out, loudly.
 func compare(b *testing.B, name string, clients int, gate target, peers ...target) {
 	b.Helper()
 	b.Run(name, func(b *testing.B) {

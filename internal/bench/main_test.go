@@ -1,5 +1,6 @@
-// Package bench_test measures the real command beside other servers. Each server is a process of its own, and so is the load generator, so
-// that no server's time or memory holds a part of another's. docs/performance.md says how to run it and what came out.
+// Package bench_test measures the real command beside other servers. Each server is a process of
+// its own, and so is the load generator, so that no server's time or memory holds a part of
+// another's. docs/performance.md says how to run it and what came out.
 package bench_test
 
 import (
@@ -45,7 +46,8 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// describe prints what else decides a measurement, in the form of the lines that go test puts before its results.
+// describe prints what else decides a measurement, in the form of the lines that go test puts
+// before its results.
 func describe() {
 	load, err := os.ReadFile("/proc/loadavg")
 	if err == nil {
@@ -55,7 +57,8 @@ func describe() {
 	for _, tool := range []struct{ key, name, flag string }{{"kernel", "uname", "-r"}, {"nginx", "nginx", "-v"}, {"node", "node", "--version"}} {
 		if path, ok := lookPath(tool.name); ok {
 			out, _ := exec.Command(path, tool.flag).CombinedOutput()
-			version, _, _ := strings.Cut(strings.TrimSpace(string(out)), "-") // what a kernel's builder adds says nothing
+			// what a kernel's builder adds says nothing
+			version, _, _ := strings.Cut(strings.TrimSpace(string(out)), "-")
 			fmt.Printf("%s: %s\n", tool.key, strings.TrimPrefix(strings.TrimPrefix(version, "nginx version: nginx/"), "v"))
 		}
 	}
@@ -100,8 +103,9 @@ func profileOverlay() (string, error) {
 	return path, os.WriteFile(path, text, 0o600)
 }
 
-// servePlain is what plain Go does: below /memory/ the files of a folder as http.ServeContent has them from memory, below /disk/ as
-// http.ServeFile has them. A name with .gz in it is served as packed JSON.
+// servePlain is what plain Go does: below /memory/ the files of a folder as http.ServeContent has
+// them from memory, below /disk/ as http.ServeFile has them. A name with .gz in it is served as
+// packed JSON.
 func servePlain(dir string) error {
 	files := map[string][]byte{}
 	names, err := os.ReadDir(dir)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Issue "speed": a gate at rest takes less than 40 MB, all of the process. Area memory. What it may keep is bounded by
-// TestThousandDocumentsStayWithinTheBudget of internal/app.
+// Issue "speed": a gate at rest takes less than 40 MB, all of the process. Area memory. What it may
+// keep is bounded by TestThousandDocumentsStayWithinTheBudget of internal/app.
 func TestIdleMemory(t *testing.T) {
 	if _, err := os.Stat("/proc/self/status"); err != nil {
 		t.Skip("SKIPPED: the system does not tell the memory of a process")

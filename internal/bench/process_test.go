@@ -43,7 +43,8 @@ func launch(tb testing.TB, cmd *exec.Cmd) {
 	})
 }
 
-// firstLines starts a program and gives the URLs that the first lines of its output name, as many as asked for.
+// firstLines starts a program and gives the URLs that the first lines of its output name, as many
+// as asked for.
 func firstLines(tb testing.TB, cmd *exec.Cmd, n int) (urls []string) {
 	tb.Helper()
 	out, err := cmd.StdoutPipe()
@@ -69,7 +70,8 @@ type gate struct {
 	profile string // the file of its next profile; empty: it makes none
 }
 
-// startGate runs the command in front of a registry, with an empty folder. The YAML is added to its configuration.
+// startGate runs the command in front of a registry, with an empty folder. The YAML is added to its
+// configuration.
 func startGate(tb testing.TB, registry, yaml string) gate {
 	tb.Helper()
 	bin, err := binary()
@@ -106,7 +108,8 @@ func startPlain(tb testing.TB, dir string) process {
 	return process{firstLines(tb, cmd, 1)[0], cmd.Process.Pid}
 }
 
-// startNginx runs nginx with one worker: below /disk/ it serves a folder, below /cached/ what a server behind it serves, from a cache.
+// startNginx runs nginx with one worker: below /disk/ it serves a folder, below /cached/ what a
+// server behind it serves, from a cache.
 func startNginx(tb testing.TB, dir, upstream string) process {
 	tb.Helper()
 	own, addr := tb.TempDir(), freeAddress(tb)
@@ -162,7 +165,8 @@ func freeAddress(tb testing.TB) string {
 	return l.Addr().String()
 }
 
-// startPeer runs a server until the benchmark ends and waits until it listens. A server that is not installed is the zero process.
+// startPeer runs a server until the benchmark ends and waits until it listens. A server that is not
+// installed is the zero process.
 func startPeer(tb testing.TB, addr, dir, name string, args ...string) process {
 	tb.Helper()
 	bin, ok := lookPath(name)
@@ -193,7 +197,8 @@ func lookPath(name string) (string, bool) {
 	return "", false
 }
 
-// memory reads one line of a process's state in bytes: VmRSS is what it has now, VmHWM the most it had.
+// memory reads one line of a process's state in bytes: VmRSS is what it has now, VmHWM the most it
+// had.
 func (p process) memory(tb testing.TB, line string) int64 {
 	tb.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.pid))

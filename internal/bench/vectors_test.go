@@ -19,8 +19,9 @@ func BenchmarkVectors(b *testing.B) {
 		b.Skip("SKIPPED: no AVX2 on this machine")
 	}
 	for _, size := range []struct {
-		name                   string
-		versions, weight, kept int // a small library, one of many versions, and one in the shape of next
+		name string
+		// a small library, one of many versions, and one in the shape of next
+		versions, weight, kept int
 	}{{"0.4MB", 205, 1860, 47}, {"3.7MB", 2005, 1790, 50}, {"21MB", 2627, 7991, 74}} {
 		weight := packument.Weight(size.weight, size.kept)
 		vectors(b, "size="+size.name+"/versions=alike", "p", packument.Generate("p", size.versions, 1, weight, packument.Alike()))

@@ -9,7 +9,8 @@ import (
 	"testing/synctest"
 )
 
-// Nothing grows with traffic: a key is forgotten with its last waiter, whether the fetch succeeds, fails, or is left by all (R46, R69).
+// Nothing grows with traffic: a key is forgotten with its last waiter, whether the fetch succeeds,
+// fails, or is left by all (R46, R69).
 func TestFlightForgetsItsKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f Flight[string, int]
@@ -43,7 +44,8 @@ func TestFlightForgetsItsKeys(t *testing.T) {
 	})
 }
 
-// C59, and nothing grows with traffic: a file that cannot be had leaves nothing behind, in memory or on the disk.
+// C59, and nothing grows with traffic: a file that cannot be had leaves nothing behind, in memory
+// or on the disk.
 func TestFilesForgetWhatCannotBeHad(t *testing.T) {
 	dir := t.TempDir()
 	f := openFiles(t, dir, 1<<20)

@@ -22,12 +22,13 @@ const (
 // Demote sets how values are held in less memory. Call it before the first use.
 //
 // When memory is short, the less recently used half of the hot tier is trimmed first, as far as
-// needed; then the least recently used values are compressed and move to the cold tier; and when that
-// is not enough, or not quick enough, values are evicted. A value that is used again is compressed
-// again only once it is the least recently used.
+// needed; then the least recently used values are compressed and move to the cold tier; and when
+// that is not enough, or not quick enough, values are evicted. A value that is used again is
+// compressed again only once it is the least recently used.
 func (s *Store[K, V]) Demote(d Demotion[V]) { s.demotion = d }
 
-// Cold returns the number of values in the cold tier, and their cost, which is part of that of Size.
+// Cold returns the number of values in the cold tier, and their cost, which is part of that of
+// Size.
 func (s *Store[K, V]) Cold() (n int, cost int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,8 +71,8 @@ func (s *Store[K, V]) trimmed(it *item[K, V]) bool {
 	return true
 }
 
-// startDemoting starts the goroutine that compresses, when there is something for it to do. There is
-// at most one, and no queue for it: the order of use is its queue.
+// startDemoting starts the goroutine that compresses, when there is something for it to do. There
+// is at most one, and no queue for it: the order of use is its queue.
 func (s *Store[K, V]) startDemoting() {
 	if s.demotion.Compress == nil || s.done != nil || s.total <= s.max/8*demoteAbove || s.hot.Len() < 2 {
 		return

@@ -25,7 +25,8 @@ func (v thing) cost() int64 {
 	return v.body + v.extra
 }
 
-// demoted is a store whose compressing takes a while of virtual time; it notes the order of compressing, and whether two went on at once.
+// demoted is a store whose compressing takes a while of virtual time; it notes the order of
+// compressing, and whether two went on at once.
 type demoted struct {
 	*Store[string, thing]
 	mu      sync.Mutex
@@ -88,7 +89,8 @@ func (c *demoted) want(t *testing.T, forms string, names ...string) {
 	}
 }
 
-// What was used longest ago loses first what can be made again, then its room, and goes at last; what is in use stays whole.
+// What was used longest ago loses first what can be made again, then its room, and goes at last;
+// what is in use stays whole.
 func TestStoreCoolsByUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newDemoted(t, 1000, 0)
@@ -98,7 +100,8 @@ func TestStoreCoolsByUse(t *testing.T) {
 		synctest.Wait() // 900: more than seven eighths. Trimming two is enough to begin with.
 		c.want(t, "trimmed trimmed whole whole whole", "0", "1", "2", "3", "4")
 		c.Get("0")
-		c.put(thing{name: "5", body: 100, extra: 80}) // 920: three of the colder half are trimmed, then the coldest is compressed
+		// 920: three of the colder half are trimmed, then the coldest is compressed
+		c.put(thing{name: "5", body: 100, extra: 80})
 		synctest.Wait()
 		time.Sleep(time.Minute)
 		c.want(t, "trimmed compressed trimmed trimmed whole whole", "0", "1", "2", "3", "4", "5")
@@ -122,8 +125,9 @@ func TestStoreCoolsByUse(t *testing.T) {
 	})
 }
 
-// The bound holds at every moment, whatever happens in whatever order, and what the store says of itself is the sum of what it holds. When
-// all is over no goroutine is left (the bubble would say so).
+// The bound holds at every moment, whatever happens in whatever order, and what the store says of
+// itself is the sum of what it holds. When all is over no goroutine is left (the bubble would say
+// so).
 func TestStoreBoundHoldsWhileDemoting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most = 10_000
@@ -172,7 +176,8 @@ func TestStoreBoundHoldsWhileDemoting(t *testing.T) {
 	})
 }
 
-// What happens to a value while it is compressed wins over the compressed one: a newer value, its use, and its end.
+// What happens to a value while it is compressed wins over the compressed one: a newer value, its
+// use, and its end.
 func TestStorePackedValueNeverReplacesANewerOne(t *testing.T) {
 	for name, c := range map[string]struct {
 		meanwhile func(*demoted)
@@ -204,7 +209,8 @@ func TestStorePackedValueNeverReplacesANewerOne(t *testing.T) {
 	}
 }
 
-// A compressed value that is used is compressed until its user puts the decompressed one in its place, and only in that one's place.
+// A compressed value that is used is compressed until its user puts the decompressed one in its
+// place, and only in that one's place.
 func TestStorePromotes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newDemoted(t, 1000, 0)
@@ -235,8 +241,8 @@ func TestStorePromotes(t *testing.T) {
 	})
 }
 
-// What is too small to be compressed is kept as it is, and is hot again when it is used; when the packer is busy, values are dropped, the
-// coldest first.
+// What is too small to be compressed is kept as it is, and is hot again when it is used; when the
+// packer is busy, values are dropped, the coldest first.
 func TestStoreSmallValuesAndABusyPacker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newDemoted(t, 1000, 200)

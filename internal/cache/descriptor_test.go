@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A file that cannot be opened for want of a descriptor is an error of that moment: it is neither fetched again nor forgotten.
+// A file that cannot be opened for want of a descriptor is an error of that moment: it is neither
+// fetched again nor forgotten.
 func TestNoDescriptorLeft(t *testing.T) {
 	f := openFiles(t, t.TempDir(), 1<<20)
 	if err := f.Put("a", func(w io.Writer) error { _, err := w.Write([]byte("body")); return err }); err != nil {

@@ -14,8 +14,9 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/durable"
 )
 
-// Files keeps verified files on disk by the digest of their content, within a bound, the least recently used going first. A file that is
-// being fetched is fetched once for any number of readers, who follow it as it grows. It is safe for concurrent use.
+// Files keeps verified files on disk by the digest of their content, within a bound, the least
+// recently used going first. A file that is being fetched is fetched once for any number of
+// readers, who follow it as it grows. It is safe for concurrent use.
 type Files struct {
 	folder *durable.Spools
 	known  *Store[string, int64] // name to size; the bound lives here
@@ -36,7 +37,8 @@ func OpenFiles(path string, maxBytes int64) (*Files, error) {
 	f := &Files{folder: folder, growing: map[string]*growing{}}
 	f.ended.L = &f.mu
 	f.known = NewStore[string, int64](maxBytes)
-	f.known.OnDrop(func(name string, _ int64) { _ = folder.Remove(name) }) // a file that stays is met again at the next start
+	// a file that stays is met again at the next start
+	f.known.OnDrop(func(name string, _ int64) { _ = folder.Remove(name) })
 	slices.SortFunc(kept, func(a, b durable.Kept) int { return cmp.Compare(a.Age, b.Age) })
 	for _, k := range kept {
 		f.known.Put(k.Name, k.Size, k.Size)
@@ -47,8 +49,8 @@ func OpenFiles(path string, maxBytes int64) (*Files, error) {
 // ErrBusy is wrapped by the error of OpenFiles while another process has the folder.
 var ErrBusy = durable.ErrSpoolsBusy
 
-// Close ends what is being fetched, but for files that are whole: they are kept. Then it gives the folder to other processes. Readers keep what they
-// have; nothing more may be fetched.
+// Close ends what is being fetched, but for files that are whole: they are kept. Then it gives the
+// folder to other processes. Readers keep what they have; nothing more may be fetched.
 func (f *Files) Close() error {
 	f.mu.Lock()
 	f.closed = true
@@ -65,8 +67,9 @@ func (f *Files) Close() error {
 // Size returns the number of files kept and their bytes.
 func (f *Files) Size() (n int, bytes int64) { return f.known.Size() }
 
-// Open opens a kept file. A file that has gone or changed its size behind our back is forgotten, and the error is an [fs.ErrNotExist], as for one that
-// was never kept. Any other error says nothing about the file: the process may have no descriptor left.
+// Open opens a kept file. A file that has gone or changed its size behind our back is forgotten,
+// and the error is an [fs.ErrNotExist], as for one that was never kept. Any other error says
+// nothing about the file: the process may have no descriptor left.
 func (f *Files) Open(name string) (*os.File, int64, error) {
 	size, ok := f.known.Get(name)
 	if !ok {
@@ -92,13 +95,15 @@ type Body struct {
 	io.ReadCloser
 	// Size is the length when it is known, else -1.
 	Size int64
-	// Check judges the whole content after its end; an error keeps nothing, and no reader gets the last piece.
+	// Check judges the whole content after its end; an error keeps nothing, and no reader gets the
+	// last piece.
 	Check func() error
 }
 
-// Fetch returns a reader of the named file: of the kept one, of one that is being fetched, or of one that open begins to fetch. Open runs
-// at most once at a time for a name; its context is cancelled when the last reader has gone (R69). An error of open goes to everyone who
-// waited for it. The size is -1 when it is not known.
+// Fetch returns a reader of the named file: of the kept one, of one that is being fetched, or of
+// one that open begins to fetch. Open runs at most once at a time for a name; its context is
+// cancelled when the last reader has gone (R69). An error of open goes to everyone who waited for
+// it. The size is -1 when it is not known.
 func (f *Files) Fetch(ctx context.Context, name string, open func(context.Context) (*Body, error)) (io.ReadCloser, int64, error) {
 	var g *growing
 	for g == nil {
@@ -124,7 +129,8 @@ func (f *Files) Fetch(ctx context.Context, name string, open func(context.Contex
 	return &follower{g: g, ctx: ctx}, g.size, nil
 }
 
-// join takes a place at a fetch that is under way or begins one; nil when one has ended well since the caller looked for the kept file.
+// join takes a place at a fetch that is under way or begins one; nil when one has ended well since
+// the caller looked for the kept file.
 func (f *Files) join(ctx context.Context, name string, open func(context.Context) (*Body, error)) *growing {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -20,7 +20,8 @@ func openFiles(t *testing.T, dir string, max int64) *Files {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { idle(t, f); _ = f.Close() }) // before the folder is removed: a fetch writes there after its readers have all
+	// before the folder is removed: a fetch writes there after its readers have all
+	t.Cleanup(func() { idle(t, f); _ = f.Close() })
 	return f
 }
 
@@ -30,7 +31,8 @@ func idle(t *testing.T, f *Files) {
 	waitFor(t, func() bool { f.mu.Lock(); defer f.mu.Unlock(); return len(f.growing) == 0 })
 }
 
-// from opens a fetch of some bytes, in pieces when step is set; each piece waits for a word on step.
+// from opens a fetch of some bytes, in pieces when step is set; each piece waits for a word on
+// step.
 func from(content []byte, step chan struct{}, opens *atomic.Int32, check error) func(context.Context) (*Body, error) {
 	return func(ctx context.Context) (*Body, error) {
 		opens.Add(1)
@@ -70,7 +72,8 @@ func names(t *testing.T, dir string) []string {
 	return out
 }
 
-// R88, C59, C45: one fetch for many readers, who get bytes before the end; afterwards the kept file answers, also after a restart.
+// R88, C59, C45: one fetch for many readers, who get bytes before the end; afterwards the kept file
+// answers, also after a restart.
 func TestFilesFetchOnce(t *testing.T) {
 	dir := t.TempDir()
 	f := openFiles(t, dir, 1<<30)
@@ -109,7 +112,8 @@ func TestFilesFetchOnce(t *testing.T) {
 	if n := opens.Load(); n != 1 {
 		t.Errorf("%d fetches", n)
 	}
-	waitFor(t, func() bool { n, _ := f.Size(); return n == 1 }) // only then may another store open the folder
+	// only then may another store open the folder
+	waitFor(t, func() bool { n, _ := f.Size(); return n == 1 })
 	if _, err := OpenFiles(dir, 1); !errors.Is(err, ErrBusy) {
 		t.Errorf("a second process may open the folder: %v", err)
 	}
@@ -131,7 +135,8 @@ func TestFilesFetchOnce(t *testing.T) {
 	}
 }
 
-// R88: a reader that looked for the kept file just before a fetch of it ended, and comes just after, begins no second one.
+// R88: a reader that looked for the kept file just before a fetch of it ended, and comes just
+// after, begins no second one.
 func TestFilesLateReader(t *testing.T) {
 	f := openFiles(t, t.TempDir(), 1<<30)
 	var opens atomic.Int32
@@ -148,7 +153,8 @@ func TestFilesLateReader(t *testing.T) {
 	}
 }
 
-// A store that is closed writes nothing any more: a file whose readers have all of it is kept before, and one that still comes is given up.
+// A store that is closed writes nothing any more: a file whose readers have all of it is kept
+// before, and one that still comes is given up.
 func TestFilesClose(t *testing.T) {
 	dir := t.TempDir()
 	f := openFiles(t, dir, 1<<30)
@@ -223,7 +229,8 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// R69: one reader's abort hurts nobody; with the last one the fetch ends, and the next reader begins anew.
+// R69: one reader's abort hurts nobody; with the last one the fetch ends, and the next reader
+// begins anew.
 func TestFilesAbort(t *testing.T) {
 	dir := t.TempDir()
 	f := openFiles(t, dir, 1<<30)
@@ -272,7 +279,8 @@ func TestFilesOpenError(t *testing.T) {
 	}
 }
 
-// The bound holds, the least recently used goes first, and what a crash or a stranger left does no harm.
+// The bound holds, the least recently used goes first, and what a crash or a stranger left does no
+// harm.
 func TestFilesBoundAndLeftovers(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "123.part"), []byte("half"), 0o600); err != nil {

@@ -6,8 +6,9 @@ import (
 	"sync"
 )
 
-// Flight lets many callers wait for one fetch of the same key (R46). A fetch outlives the caller that began it and is
-// cancelled when its last waiter has gone (R69). The zero value is ready; it is safe for concurrent use.
+// Flight lets many callers wait for one fetch of the same key (R46). A fetch outlives the caller
+// that began it and is cancelled when its last waiter has gone (R69). The zero value is ready; it
+// is safe for concurrent use.
 type Flight[K comparable, V any] struct {
 	mu    sync.Mutex // guards calls and every call's waiters
 	calls map[K]*call[V]
@@ -21,8 +22,9 @@ type call[V any] struct {
 	err     error
 }
 
-// Do returns what fetch returns, running it at most once at a time for each key. The context that fetch gets carries the first
-// caller's values, not its cancellation. When ctx ends first, Do returns its cause.
+// Do returns what fetch returns, running it at most once at a time for each key. The context that
+// fetch gets carries the first caller's values, not its cancellation. When ctx ends first, Do
+// returns its cause.
 func (f *Flight[K, V]) Do(ctx context.Context, key K, fetch func(context.Context) (V, error)) (V, error) {
 	c := f.join(ctx, key, fetch)
 	select {
@@ -53,7 +55,8 @@ func (f *Flight[K, V]) join(ctx context.Context, key K, fetch func(context.Conte
 	return c
 }
 
-// run fetches and publishes the outcome. A panic becomes the waiters' error: one bad document must not end the process.
+// run fetches and publishes the outcome. A panic becomes the waiters' error: one bad document must
+// not end the process.
 func (f *Flight[K, V]) run(ctx context.Context, key K, c *call[V], fetch func(context.Context) (V, error)) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -70,8 +73,8 @@ func (f *Flight[K, V]) run(ctx context.Context, key K, c *call[V], fetch func(co
 	c.value, c.err = fetch(ctx)
 }
 
-// leave gives up one place. When no one waits any longer the fetch is cancelled, and the key is free at once, so that a later
-// caller begins a fetch of its own instead of joining a dying one.
+// leave gives up one place. When no one waits any longer the fetch is cancelled, and the key is
+// free at once, so that a later caller begins a fetch of its own instead of joining a dying one.
 func (f *Flight[K, V]) leave(key K, c *call[V]) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

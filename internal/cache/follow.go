@@ -9,7 +9,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/durable"
 )
 
-// heldBack is how many bytes at the end of a growing file readers do not get before the whole is known to be right.
+// heldBack is how many bytes at the end of a growing file readers do not get before the whole is
+// known to be right.
 const heldBack = 32 << 10
 
 // growing is one file while it is fetched.
@@ -81,7 +82,8 @@ func (g *growing) drop() {
 	}
 }
 
-// wait blocks until bytes past offset may be read, or the end. It returns how many there are, 0 at the regular end.
+// wait blocks until bytes past offset may be read, or the end. It returns how many there are, 0 at
+// the regular end.
 func (g *growing) wait(ctx context.Context, offset int64) (int64, error) {
 	stop := context.AfterFunc(ctx, func() {
 		g.mu.Lock()

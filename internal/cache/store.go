@@ -1,5 +1,6 @@
-// Package cache keeps what was fetched: a store with a bound in bytes, and one fetch for many waiters. It knows no network and
-// no protocol, and judges no age: a value's owner says when it is too old.
+// Package cache keeps what was fetched: a store with a bound in bytes, and one fetch for many
+// waiters. It knows no network and no protocol, and judges no age: a value's owner says when it is
+// too old.
 package cache
 
 import (
@@ -8,10 +9,10 @@ import (
 	"sync"
 )
 
-// Store maps keys to values and evicts the least recently used ones when their costs exceed the bound.
-// With a Demotion, values that were not used lately move from the hot to a cold tier first, where they
-// take less memory. It is safe for concurrent use; values are shared, so they must not be changed in
-// ways that readers can see half done.
+// Store maps keys to values and evicts the least recently used ones when their costs exceed the
+// bound. With a Demotion, values that were not used lately move from the hot to a cold tier first,
+// where they take less memory. It is safe for concurrent use; values are shared, so they must not
+// be changed in ways that readers can see half done.
 type Store[K comparable, V any] struct {
 	max      int64
 	drop     func(K, V)
@@ -34,15 +35,15 @@ type item[K comparable, V any] struct {
 	compressed bool // by Demotion.Compress
 }
 
-// NewStore returns an empty store that holds values up to a total cost of maxCost bytes. A value that alone costs more is not
-// kept.
+// NewStore returns an empty store that holds values up to a total cost of maxCost bytes. A value
+// that alone costs more is not kept.
 func NewStore[K comparable, V any](maxCost int64) *Store[K, V] {
 	return &Store[K, V]{max: maxCost, items: map[K]*list.Element{}, hot: list.New(), cold: list.New()}
 }
 
-// OnDrop is called for each value that leaves the store, because it was deleted, evicted or replaced,
-// with the store locked. Another form of a value (Demotion) is no other value. Set it before the first
-// use.
+// OnDrop is called for each value that leaves the store, because it was deleted, evicted or
+// replaced, with the store locked. Another form of a value (Demotion) is no other value. Set it
+// before the first use.
 func (s *Store[K, V]) OnDrop(drop func(K, V)) { s.drop = drop }
 
 // Get returns the value kept under the key, in the form that it has, and marks it as used.
@@ -70,8 +71,8 @@ func (s *Store[K, V]) Put(key K, value V, cost int64) {
 	s.Swap(key, value, cost, func(V, bool) bool { return true })
 }
 
-// Swap is Put if may allows it, which gets what is kept under the key, if anything is. It is called with the store locked. Swap reports
-// whether it was allowed.
+// Swap is Put if may allows it, which gets what is kept under the key, if anything is. It is called
+// with the store locked. Swap reports whether it was allowed.
 func (s *Store[K, V]) Swap(key K, value V, cost int64, may func(old V, ok bool) bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,8 +93,8 @@ func (s *Store[K, V]) Swap(key K, value V, cost int64, may func(old V, ok bool) 
 	return true
 }
 
-// Grow adds to the cost of a kept value, for what was derived from it after Put. It does nothing when value is not the one
-// that is kept under the key, according to same.
+// Grow adds to the cost of a kept value, for what was derived from it after Put. It does nothing
+// when value is not the one that is kept under the key, according to same.
 func (s *Store[K, V]) Grow(key K, delta int64, same func(V) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

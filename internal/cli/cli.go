@@ -1,5 +1,6 @@
-// Package cli is the outside world of the command as one value: arguments, environment, streams and the context that
-// signals cancel, together with the exit codes and what they mean. It knows no command and no flag.
+// Package cli is the outside world of the command as one value: arguments, environment, streams and
+// the context that signals cancel, together with the exit codes and what they mean. It knows no
+// command and no flag.
 package cli
 
 import (
@@ -12,7 +13,8 @@ import (
 	"golang.org/x/term"
 )
 
-// System is what a command may touch of the world around it. Tests build their own; New takes the process's.
+// System is what a command may touch of the world around it. Tests build their own; New takes the
+// process's.
 type System struct {
 	// Args are the command line without the program's name.
 	Args []string
@@ -21,7 +23,8 @@ type System struct {
 	// Stdin, Stdout and Stderr are never nil.
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	// Context ends at the first SIGINT or SIGTERM. A second signal kills the process in the ordinary way.
+	// Context ends at the first SIGINT or SIGTERM. A second signal kills the process in the
+	// ordinary way.
 	Context context.Context //nolint:containedctx // the one place that hands the process's context down
 }
 

@@ -52,8 +52,8 @@ func Describe(codes ...Code) string {
 	return b.String()
 }
 
-// ExitError is an error that has decided its exit code. A nil Err ends the command without a message, for commands
-// whose output has said it all.
+// ExitError is an error that has decided its exit code. A nil Err ends the command without a
+// message, for commands whose output has said it all.
 type ExitError struct {
 	Code Code
 	Err  error

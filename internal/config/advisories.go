@@ -10,7 +10,8 @@ import (
 
 // Advisories says where advisory data comes from.
 type Advisories struct {
-	// Source is the OSV export: a URL, a zip or a folder, in which {ecosystem} stands for the ecosystem's name; "" means none.
+	// Source is the OSV export: a URL, a zip or a folder, in which {ecosystem} stands for the
+	// ecosystem's name; "" means none.
 	Source string
 	// Interval is the time between two looks at it.
 	Interval time.Duration
@@ -45,7 +46,8 @@ func (a Advisories) upstream() upstream {
 	return upstream{advisoriesSource, u}
 }
 
-// checkAdvisories looks at the source and the rules together: a rule that can never know anything is not meant.
+// checkAdvisories looks at the source and the rules together: a rule that can never know anything
+// is not meant.
 func (l *loader) checkAdvisories() {
 	a := l.cfg.Advisories
 	if v, _ := l.strongest("advisories.interval"); a.Interval < minAdvisoryInterval && !l.failed["advisories.interval"] {

@@ -46,7 +46,8 @@ func TestAdvisories(t *testing.T) {
 	}
 }
 
-// A rule that could never know anything refuses the start when it would refuse everything, and is pointed out when it would do nothing.
+// A rule that could never know anything refuses the start when it would refuse everything, and is
+// pointed out when it would do nothing.
 func TestAdvisoryRulesNeedASource(t *testing.T) {
 	p := problems(t, with("rules: {adv: {type: DenyIfAdvisory, onUnavailable: deny}}"))
 	if len(p) != 1 || p[0].Key != "rules.adv" || !strings.Contains(p[0].Text, "advisories.source is not set") {

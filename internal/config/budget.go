@@ -18,7 +18,8 @@ type Budget struct {
 	Burst int     // how many may go at once after a pause
 }
 
-// The bounds of a budget. A rate below the least would make clients wait for longer than any of them does.
+// The bounds of a budget. A rate below the least would make clients wait for longer than any of
+// them does.
 const (
 	leastRate, mostRate = 0.01, 100_000.0
 	mostBurst           = 100_000
@@ -106,7 +107,8 @@ func (l *loader) checkBudgets() {
 	}
 }
 
-// refuseUnknownBudgetKey reports what is no budget. Where a host ends and a key begins is ambiguous then.
+// refuseUnknownBudgetKey reports what is no budget. Where a host ends and a key begins is ambiguous
+// then.
 func (l *loader) refuseUnknownBudgetKey(path string, v value) {
 	if _, field, _ := cutBudget(path); v.group || !slices.Contains(budgetFields, field) {
 		l.problems.add(path, v, "unknown key%s; write budget: {HOST: {rate: 10, burst: 20}}", didYouMean(field, budgetFields))

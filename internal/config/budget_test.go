@@ -38,7 +38,8 @@ budget:
 	if shown["budget.pypi.org:443.burst"] != "50" || shown["budget.npm.example.rate"] != "2.5" {
 		t.Errorf("shown: %v", shown)
 	}
-	for _, nobody := range []string{"elsewhere.example", "private.example"} { // that one is not cooled either
+	// that one is not cooled either
+	for _, nobody := range []string{"elsewhere.example", "private.example"} {
 		c := load(t, with("mounts: {npm: {private: https://private.example/}}\nbudget: {"+nobody+": {rate: 1}}"))
 		if len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0], nobody+":443") {
 			t.Errorf("a budget for nobody: %q", c.Warnings)

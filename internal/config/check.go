@@ -166,8 +166,9 @@ func (l *loader) checkPlainHTTP() {
 	}
 }
 
-// checkInternal refuses public upstreams whose address lies on an internal network, unless that is said to be meant, and addresses in
-// spellings that different readers take for different hosts. Loopback is always meant.
+// checkInternal refuses public upstreams whose address lies on an internal network, unless that is
+// said to be meant, and addresses in spellings that different readers take for different hosts.
+// Loopback is always meant.
 func (l *loader) checkInternal() {
 	allowed := func(a cooldown.Authority) bool {
 		return slices.Contains(l.cfg.Egress.AllowInternal, a) || slices.Contains(l.cfg.Egress.AllowHTTP, a.String())

@@ -1,5 +1,6 @@
-// Package config is the configuration of the gate: its layers (defaults, file, environment, flags), its defaults, and
-// every problem in one report. It starts nothing and opens no connection; what it cannot know comes through Options.
+// Package config is the configuration of the gate: its layers (defaults, file, environment, flags),
+// its defaults, and every problem in one report. It starts nothing and opens no connection; what it
+// cannot know comes through Options.
 package config
 
 import (
@@ -15,7 +16,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/policy"
 )
 
-// Config is a whole and checked configuration. Its fields are the keys of the file, with their units in the types.
+// Config is a whole and checked configuration. Its fields are the keys of the file, with their
+// units in the types.
 type Config struct {
 	Listen    string   // host:port of the gate; port 0 picks a free one
 	PublicURL *url.URL // where clients reach the gate; nil: derived from the address it listens on
@@ -43,8 +45,8 @@ type Config struct {
 	settings []Setting
 }
 
-// Settings are all settings with the layer that each came from, in the order of the documentation. Secrets are not
-// among them: those stand in files of their own.
+// Settings are all settings with the layer that each came from, in the order of the documentation.
+// Secrets are not among them: those stand in files of their own.
 func (c *Config) Settings() []Setting { return slices.Clone(c.settings) }
 
 // Auth says who may use the gate.
@@ -96,7 +98,8 @@ const (
 	Degrade PrivateFailure = "degrade"
 )
 
-// ScopedPath says how each upstream spells the slash of a scoped name: encoded ("/@scope%2fname") or literal.
+// ScopedPath says how each upstream spells the slash of a scoped name: encoded ("/@scope%2fname")
+// or literal.
 type ScopedPath struct{ Public, Private string }
 
 // The spellings of ScopedPath.
@@ -107,10 +110,12 @@ const (
 
 // Cache bounds what is kept of public documents.
 type Cache struct {
-	TTL       time.Duration // how long a public document is served without asking again
-	MaxBytes  ByteSize
-	DiskBytes ByteSize      // documents kept on disk, below the data folder, for the next start; 0 = none
-	MaxStale  time.Duration // how much older a document may get while its upstream cools; 0 = never served stale
+	TTL      time.Duration // how long a public document is served without asking again
+	MaxBytes ByteSize
+	// documents kept on disk, below the data folder, for the next start; 0 = none
+	DiskBytes ByteSize
+	// how much older a document may get while its upstream cools; 0 = never served stale
+	MaxStale time.Duration
 }
 
 // Integrity is the weakest digest that versions may be served with.
@@ -128,7 +133,8 @@ type Artifacts struct {
 type Serve struct {
 	MaxInFlight int           // requests at once; 0 = as many as the machine bears
 	Wait        time.Duration // how long a request may wait for its turn
-	Hold        time.Duration // how long a request may wait for the end of a cooldown; 0 = not at all
+	// how long a request may wait for the end of a cooldown; 0 = not at all
+	Hold        time.Duration
 	Drain       time.Duration // how long a stopping gate lets requests finish
 	HelpMessage string        // added to every refusal: where a person finds help
 }
@@ -138,7 +144,8 @@ type Egress struct {
 	CAFile    string   // PEM certificates trusted beside the system's
 	CAPem     []byte   // the content of CAFile, checked
 	AllowHTTP []string // host:port that may be spoken to in plain http, in canonical form
-	// AllowInternal are public upstreams that lie on an internal network on purpose; those of AllowHTTP may as well.
+	// AllowInternal are public upstreams that lie on an internal network on purpose; those of
+	// AllowHTTP may as well.
 	AllowInternal []cooldown.Authority
 	BlockedRanges []netip.Prefix // never dialled for a public upstream
 }
@@ -161,12 +168,14 @@ type Options struct {
 	Flags   map[string]string // by key path, only those given
 	// ReadFile reads the configuration file and the files it names; nil means os.ReadFile.
 	ReadFile func(string) ([]byte, error)
-	// NPMRegistry is asked for the npm upstream when no layer names one. nil makes a missing one a problem.
+	// NPMRegistry is asked for the npm upstream when no layer names one. nil makes a missing one a
+	// problem.
 	NPMRegistry func(context.Context) (string, error)
 }
 
-// Load merges the layers and checks the outcome whole. The error, if any, is *Problems and lists everything that is
-// wrong. Settings of the returned Config are available even then, for a report; nothing else of it may be used.
+// Load merges the layers and checks the outcome whole. The error, if any, is *Problems and lists
+// everything that is wrong. Settings of the returned Config are available even then, for a report;
+// nothing else of it may be used.
 func Load(ctx context.Context, o Options) (*Config, error) {
 	if o.ReadFile == nil {
 		o.ReadFile = os.ReadFile
@@ -189,5 +198,6 @@ type loader struct {
 	layers   []layer // from the weakest to the strongest
 	cfg      *Config
 	problems *Problems
-	failed   map[string]bool // keys whose own value is wrong: what follows from it is not reported again
+	// keys whose own value is wrong: what follows from it is not reported again
+	failed map[string]bool
 }

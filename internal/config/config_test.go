@@ -18,7 +18,8 @@ import (
 
 const fileName = "ecluse.yaml"
 
-// with loads a file's text and environment lines, with an npm whose configuration names an upstream.
+// with loads a file's text and environment lines, with an npm whose configuration names an
+// upstream.
 func with(file string, environ ...string) config.Options {
 	return config.Options{
 		File: fileName, Environ: environ,
@@ -423,7 +424,8 @@ func FuzzFile(f *testing.F) {
 	})
 }
 
-// Everything that is wrong comes in one report, each problem with its place, in the order of the file.
+// Everything that is wrong comes in one report, each problem with its place, in the order of the
+// file.
 func TestAllProblemsAtOnce(t *testing.T) {
 	_, err := config.Load(t.Context(), with("listen: nowhere\nserve:\n  hold: long\n  hodl: 1s\nrules:\n  x: {type: Allow}\n", "ECLUSE_CACHE__TTL=x", "ECLUSE_NONSENSE=1"))
 	for _, want := range []string{

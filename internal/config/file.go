@@ -21,7 +21,8 @@ const (
 	maxNesting = 32 // of anything, before the parser gives up
 )
 
-// readFile reads the file's layer. Only the syntax tree is used: values stay the text that was written.
+// readFile reads the file's layer. Only the syntax tree is used: values stay the text that was
+// written.
 func (l *loader) readFile() layer {
 	if l.opts.File == "" {
 		return nil
@@ -79,8 +80,9 @@ func (l *loader) readDocument(out layer, data []byte) error {
 	return nil
 }
 
-// strayCharacter finds what has no place in a configuration: bytes that are not UTF-8, control characters, and characters that
-// some readers of YAML take for the end of a line and people do not see.
+// strayCharacter finds what has no place in a configuration: bytes that are not UTF-8, control
+// characters, and characters that some readers of YAML take for the end of a line and people do not
+// see.
 func strayCharacter(data []byte) (line int, what string) {
 	line = 1
 	for i := 0; i < len(data); {
@@ -98,7 +100,8 @@ func strayCharacter(data []byte) (line int, what string) {
 	return line, ""
 }
 
-// syntaxProblem is what the parser says, without the text of the file, since a line may hold what should not be shown.
+// syntaxProblem is what the parser says, without the text of the file, since a line may hold what
+// should not be shown.
 func syntaxProblem(err error, data []byte) (line int, text string) {
 	e, ok := errors.AsType[*yaml.LoadError](err)
 	if !ok {
@@ -149,7 +152,8 @@ func (l *loader) walk(out layer, path []string, node *yaml.Node) {
 		}
 	default:
 		if v.null = isNull(node); !v.null {
-			v.scalar = node.Value // as it was written, so that 0600 and 1e3 stay what they look like
+			// as it was written, so that 0600 and 1e3 stay what they look like
+			v.scalar = node.Value
 		}
 	}
 	switch {
@@ -190,7 +194,8 @@ func (l *loader) walkGroup(out layer, path []string, group *yaml.Node) {
 	}
 }
 
-// indirection names what makes a node say something else than its text: an anchor, an alias or a tag.
+// indirection names what makes a node say something else than its text: an anchor, an alias or a
+// tag.
 func indirection(node *yaml.Node) string {
 	switch {
 	case node.Kind == yaml.AliasNode:

@@ -5,13 +5,15 @@ import (
 	"strings"
 )
 
-// key is one setting: where it stands in the file, its default as the file would write it, and where it goes.
+// key is one setting: where it stands in the file, its default as the file would write it, and
+// where it goes.
 type key struct {
 	path  string
 	def   string
 	into  func(*Config) any // a pointer whose type decides the syntax
 	oneOf []string          // the allowed words, if they are few
-	// notYet names the feature that this version does not have: the key may only say what its default says.
+	// notYet names the feature that this version does not have: the key may only say what its
+	// default says.
 	notYet string
 }
 
@@ -37,7 +39,8 @@ const (
 	queueURL = "queue.url"
 )
 
-// keys is every setting but the rules, in the order in which the documentation and `ecluse check` show them.
+// keys is every setting but the rules, in the order in which the documentation and `ecluse check`
+// show them.
 func keys() []key {
 	return []key{
 		{path: "listen", def: "127.0.0.1:4873", into: func(c *Config) any { return (*hostPort)(&c.Listen) }},
@@ -106,8 +109,9 @@ func keys() []key {
 	}
 }
 
-// readKeys parses what each layer says about each key, the strongest last. A wrong value is reported even where a stronger
-// layer hides it: the file would be wrong again as soon as the variable is gone.
+// readKeys parses what each layer says about each key, the strongest last. A wrong value is
+// reported even where a stronger layer hides it: the file would be wrong again as soon as the
+// variable is gone.
 func (l *loader) readKeys() {
 	for _, k := range keys() {
 		said := []value{{scalar: k.def, layer: FromDefault}}

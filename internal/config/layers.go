@@ -9,7 +9,8 @@ import (
 // Layer says where a value came from.
 type Layer string
 
-// The layers, from the weakest to the strongest. FromNPM stands for npm's own configuration, asked last of all.
+// The layers, from the weakest to the strongest. FromNPM stands for npm's own configuration, asked
+// last of all.
 const (
 	FromDefault Layer = "default"
 	FromFile    Layer = "file"
@@ -79,7 +80,8 @@ func (l *loader) readFlags() layer {
 
 const envPrefix = "ECLUSE_"
 
-// readEnviron reads ECLUSE_SERVE__HOLD as serve.hold. Letter case and single underscores do not matter within a key.
+// readEnviron reads ECLUSE_SERVE__HOLD as serve.hold. Letter case and single underscores do not
+// matter within a key.
 func (l *loader) readEnviron() layer {
 	known := map[string]string{}
 	for _, k := range keys() {
@@ -129,7 +131,8 @@ func envNames(known map[string]string) []string {
 	return names
 }
 
-// ruleEnv reads the variable of a rule that no other layer names: RULES__MY_RULE__TYPE is rules.my-rule.type.
+// ruleEnv reads the variable of a rule that no other layer names: RULES__MY_RULE__TYPE is
+// rules.my-rule.type.
 func ruleEnv(rest string) (string, bool) {
 	parts := strings.Split(strings.ToLower(rest), "__")
 	if len(parts) != 3 || parts[0] != "rules" {

@@ -259,7 +259,8 @@ func checkHostPort(s string) error {
 	return nil
 }
 
-// parseURL reads an address of the kind an upstream has. What it refuses is never shown, since it may hold a password.
+// parseURL reads an address of the kind an upstream has. What it refuses is never shown, since it
+// may hold a password.
 func parseURL(s string) (*url.URL, error) {
 	u, err := url.Parse(s)
 	switch {

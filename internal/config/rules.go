@@ -55,8 +55,8 @@ func (l *loader) rulePaths() []string {
 	return paths
 }
 
-// readRules merges the layers rule by rule and keeps the enabled ones. A layer that gives a rule another type starts
-// that rule anew: the keys of the old type would make no sense.
+// readRules merges the layers rule by rule and keeps the enabled ones. A layer that gives a rule
+// another type starts that rule anew: the keys of the old type would make no sense.
 func (l *loader) readRules() {
 	byName := map[string]map[string]value{}
 	var names []string
@@ -147,7 +147,8 @@ func (l *loader) readRule(name string, fields map[string]value) {
 	}
 }
 
-// checkType reports a type that is missing or unknown, and an age that is missing, which policy takes for 0.
+// checkType reports a type that is missing or unknown, and an age that is missing, which policy
+// takes for 0.
 func (l *loader) checkType(at, typ string, fields map[string]value) (known bool) {
 	_, known = policy.DefaultPrecedence(typ)
 	_, hasAge := fields[policy.FieldAge]

@@ -53,7 +53,8 @@ const (
 	reserved = "serve:\n  hold: 5s\n  " + helpful + "\n"
 )
 
-// Spellings of one configuration: each means the same, or is refused with the line that is to be changed.
+// Spellings of one configuration: each means the same, or is refused with the line that is to be
+// changed.
 var spellings = []struct {
 	name, text string
 	line       int // of the refusal; 0 = means the same
@@ -189,7 +190,8 @@ var spellings = []struct {
 	{"aliases of aliases", block + "a: &a [x, x]\nb: &b [*a, *a]\nc: &c [*b, *b]\n", 18},
 }
 
-// A file is read as it was meant, or refused with the line that is to be changed; it is never misread.
+// A file is read as it was meant, or refused with the line that is to be changed; it is never
+// misread.
 func TestSpellings(t *testing.T) {
 	want := load(t, with(block))
 	same := 0
@@ -224,7 +226,8 @@ func TestSpellings(t *testing.T) {
 	}
 }
 
-// values is what the settings say, without the places where they say it, and without what says nothing.
+// values is what the settings say, without the places where they say it, and without what says
+// nothing.
 func values(c *config.Config) map[string]string {
 	out := map[string]string{}
 	for _, s := range c.Settings() {
@@ -233,7 +236,8 @@ func values(c *config.Config) map[string]string {
 	return out
 }
 
-// What cannot be meant refuses the start: an empty group under a name that nothing has, and a rule that says nothing.
+// What cannot be meant refuses the start: an empty group under a name that nothing has, and a rule
+// that says nothing.
 func TestEmptyGroups(t *testing.T) {
 	for _, c := range []struct{ file, key, problem string }{
 		{"rulez: {}", "rulez", "unknown key; did you mean rules?"},

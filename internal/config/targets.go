@@ -15,8 +15,9 @@ type NPMMirror struct {
 
 // PyPIMirror is the Python index that approved files are copied to.
 type PyPIMirror struct {
-	URL                        *url.URL // the upload endpoint; nil: nothing is mirrored
-	Index                      *url.URL // its pages; nil: where an index lies beside such an endpoint
+	URL *url.URL // the upload endpoint; nil: nothing is mirrored
+	// its pages; nil: where an index lies beside such an endpoint
+	Index                      *url.URL
 	UsernameFile, PasswordFile string
 	Username, Password         Secret // read from the files
 }
@@ -31,7 +32,8 @@ type Queue struct {
 	URL string // of a PostgreSQL database, without a password; "" = SQLite in DataDir
 }
 
-// postgresURL is the address of a PostgreSQL database. It holds no password, since settings are shown.
+// postgresURL is the address of a PostgreSQL database. It holds no password, since settings are
+// shown.
 type postgresURL string
 
 func checkPostgresURL(s string) error {

@@ -26,8 +26,8 @@ func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 // LogValue stands in for the text in logs.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// parseTokens reads lines of "name token". Empty lines and lines that begin with # are skipped. Messages name the
-// line and never the token.
+// parseTokens reads lines of "name token". Empty lines and lines that begin with # are skipped.
+// Messages name the line and never the token.
 func (l *loader) parseTokens(data []byte, v value) []Token {
 	const path = "auth.tokensFile"
 	var tokens []Token

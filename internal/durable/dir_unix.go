@@ -20,8 +20,9 @@ type Dir struct {
 	opt  Options
 }
 
-// Open checks an existing private folder and holds it open. The path must be absolute and clean. Any weakness of the folder or of an
-// ancestor gives [CodeDirectory] with the component and the remedy.
+// Open checks an existing private folder and holds it open. The path must be absolute and clean.
+// Any weakness of the folder or of an ancestor gives [CodeDirectory] with the component and the
+// remedy.
 func Open(path string, opt Options) (*Dir, error) {
 	parent, leaf, err := openParent(path)
 	if err != nil {
@@ -44,8 +45,8 @@ func Open(path string, opt Options) (*Dir, error) {
 	return &Dir{path: path, file: file, opt: opt}, nil
 }
 
-// Make is [Open], but creates the folder itself with mode 0700 when it is absent; its parent must exist and be safe. A new folder is on
-// the disk when Make returns.
+// Make is [Open], but creates the folder itself with mode 0700 when it is absent; its parent must
+// exist and be safe. A new folder is on the disk when Make returns.
 func Make(path string, opt Options) (*Dir, error) {
 	parent, leaf, err := openParent(path)
 	if err != nil {
@@ -75,8 +76,9 @@ func (d *Dir) Close() error { return release(d.file) }
 
 func (d *Dir) fd() int { return int(d.file.Fd()) }
 
-// Lock takes the operating system's lock on the folder without waiting: shared for readers, exclusive for a writer. When another process
-// (or another [Dir] of this one) is in the way the error has [CodeLocked]. The lock ends with Close or with the process (S152).
+// Lock takes the operating system's lock on the folder without waiting: shared for readers,
+// exclusive for a writer. When another process (or another [Dir] of this one) is in the way the
+// error has [CodeLocked]. The lock ends with Close or with the process (S152).
 func (d *Dir) Lock(shared bool) error {
 	how := unix.LOCK_EX
 	if shared {
@@ -93,7 +95,8 @@ func (d *Dir) Lock(shared bool) error {
 	}
 }
 
-// openParent walks from the root to the parent of path, one component at a time and never through a link, and checks each ancestor.
+// openParent walks from the root to the parent of path, one component at a time and never through a
+// link, and checks each ancestor.
 func openParent(path string) (*os.File, string, error) {
 	if !filepath.IsAbs(path) || filepath.Clean(path) != path || path == "/" {
 		return nil, "", refuse(path, "must be an absolute, clean path below the root", nil)
@@ -178,7 +181,8 @@ func statAt(dir int, name string) (*unix.Stat_t, error) {
 	return &st, err
 }
 
-// again repeats a call that a signal interrupted. It is for calls that can be repeated, which close is not.
+// again repeats a call that a signal interrupted. It is for calls that can be repeated, which close
+// is not.
 func again(call func() error) error {
 	for {
 		if err := call(); !errors.Is(err, unix.EINTR) {

@@ -1,11 +1,14 @@
-// Package durable is the only package that changes files which must survive a crash: it creates them once, syncs, links and removes them,
-// and locks their folder. It knows no format and gives no name a meaning.
+// Package durable is the only package that changes files which must survive a crash: it creates
+// them once, syncs, links and removes them, and locks their folder. It knows no format and gives no
+// name a meaning.
 //
-// A [Dir] is a private folder: absolute, owned by the user, closed to others, reached without a link through ancestors that nobody
-// but root and the user may write to. The folder is held open, and every operation is relative to that handle, so what was checked
-// cannot be swapped for something else later.
+// A [Dir] is a private folder: absolute, owned by the user, closed to others, reached without a
+// link through ancestors that nobody but root and the user may write to. The folder is held open,
+// and every operation is relative to that handle, so what was checked cannot be swapped for
+// something else later.
 //
-// Publishing a file makes these system calls, in this order, and each of them is a [Step] that a test can make fail:
+// Publishing a file makes these system calls, in this order, and each of them is a [Step] that a
+// test can make fail:
 //
 //	openat(temp, O_CREAT|O_EXCL|O_NOFOLLOW, 0600)   a random name that no reader takes for a file of the folder
 //	write, fsync, pread and compare                 the bytes are on the disk before they have a name
@@ -15,14 +18,17 @@
 //	fsync(folder)                                   without it a power loss may forget the name
 //	openat(name, O_NOFOLLOW), read and compare      the same inode, the same bytes, one link
 //
-// Removing makes these: read and compare, unlinkat(name), fsync(folder), fsync(the removed file); the last one because XFS, once it has shut
-// itself down, still answers the sync of a folder with success.
+// Removing makes these: read and compare, unlinkat(name), fsync(folder), fsync(the removed file);
+// the last one because XFS, once it has shut itself down, still answers the sync of a folder with
+// success.
 //
-// When Publish returns nil, the file is there after a power loss. When it returns an error, the file may be there or not: only
-// reading the folder again tells. Nothing is edited and nothing is overwritten; [Dir.Remove] takes away only a file that still holds given bytes.
+// When Publish returns nil, the file is there after a power loss. When it returns an error, the
+// file may be there or not: only reading the folder again tells. Nothing is edited and nothing is
+// overwritten; [Dir.Remove] takes away only a file that still holds given bytes.
 //
-// A process that dies between linkat and unlinkat leaves a complete file with a second, temporary name. [Dir.Settle] finishes that
-// publication. A temporary file without a second name was never published; it is left where it is and reported.
+// A process that dies between linkat and unlinkat leaves a complete file with a second, temporary
+// name. [Dir.Settle] finishes that publication. A temporary file without a second name was never
+// published; it is left where it is and reported.
 package durable
 
 import (
@@ -41,11 +47,16 @@ type Code string
 
 // The codes of this package.
 const (
-	CodeDirectory Code = "private-directory-invalid" // the folder or an ancestor is not private enough (S93)
-	CodeReceipt   Code = "receipt-failed"            // a file could not be made durable or removed safely (S94)
-	CodeLocked    Code = "journal-locked"            // another process holds the folder (S152)
-	CodeUnread    Code = "record-unreadable"         // a file cannot be listed, opened or read (S96)
-	CodeUnsafe    Code = "record-unsafe"             // a file is a link, has other names, is open to others, or is too big (S96)
+	// CodeDirectory: the folder or an ancestor is not private enough (S93)
+	CodeDirectory Code = "private-directory-invalid"
+	// CodeReceipt: a file could not be made durable or removed safely (S94)
+	CodeReceipt Code = "receipt-failed"
+	// CodeLocked: another process holds the folder (S152)
+	CodeLocked Code = "journal-locked"
+	// CodeUnread: a file cannot be listed, opened or read (S96)
+	CodeUnread Code = "record-unreadable"
+	// CodeUnsafe: a file is a link, has other names, is open to others, or is too big (S96)
+	CodeUnsafe Code = "record-unsafe"
 )
 
 // Error is every error of this package.
@@ -90,7 +101,8 @@ func CodeOf(err error) Code {
 // Step names one system call that changes the disk, or makes or proves a change permanent.
 type Step string
 
-// The steps, in the order in which publishing takes them; then those of removal and of making a folder.
+// The steps, in the order in which publishing takes them; then those of removal and of making a
+// folder.
 const (
 	StepCreate     Step = "create"
 	StepWrite      Step = "write"
@@ -108,8 +120,9 @@ const (
 	StepSyncParent  Step = "fsync-parent"
 )
 
-// Around stands in for every step: it must call the call, or fail in its place, or call it and fail all the same. It is the seam for fault
-// injection; nil means that steps are simply taken. name is the file's final leaf name, or the folder's path.
+// Around stands in for every step: it must call the call, or fail in its place, or call it and fail
+// all the same. It is the seam for fault injection; nil means that steps are simply taken. name is
+// the file's final leaf name, or the folder's path.
 type Around func(step Step, name string, call func() error) error
 
 // Options are the options of [Open] and [Make]. The zero value is right for production.
@@ -145,8 +158,9 @@ func isTemp(name string) bool {
 	return strings.Trim(rest, "0123456789abcdef") == ""
 }
 
-// CheckLeaf reports what is wrong with a file name, or nil: 1 to 200 ASCII letters, digits, dots, underscores and hyphens, starting with a
-// letter or digit, not ending with a dot, and no device name of Windows with or without an extension (S95).
+// CheckLeaf reports what is wrong with a file name, or nil: 1 to 200 ASCII letters, digits, dots,
+// underscores and hyphens, starting with a letter or digit, not ending with a dot, and no device
+// name of Windows with or without an extension (S95).
 func CheckLeaf(name string) error {
 	bad := func(why string) error {
 		return &Error{Code: CodeReceipt, Op: "name", Name: clip(name), Detail: why}

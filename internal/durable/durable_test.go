@@ -42,7 +42,8 @@ func ls(t *testing.T, dir string) []string {
 	return names
 }
 
-// publishing are the steps of Publish in order; the order is the promise (S94; tc-088: the folder is synced too).
+// publishing are the steps of Publish in order; the order is the promise (S94; tc-088: the folder
+// is synced too).
 var publishing = []durable.Step{
 	durable.StepCreate, durable.StepWrite, durable.StepSync, durable.StepReadBack, durable.StepLink,
 	durable.StepCheckLink, durable.StepUnlinkTemp, durable.StepSyncDir, durable.StepReopen,
@@ -75,8 +76,9 @@ func TestPublishOrder(t *testing.T) {
 	}
 }
 
-// Style 3: every write point in three states: it worked (above), it failed and left nothing, it failed but landed anyway. After each the
-// folder is read again: the file is whole or absent, the error says which, and no temporary file of ours stays (S97).
+// Style 3: every write point in three states: it worked (above), it failed and left nothing, it
+// failed but landed anyway. After each the folder is read again: the file is whole or absent, the
+// error says which, and no temporary file of ours stays (S97).
 func TestPublishFailsAtEveryStep(t *testing.T) {
 	for _, step := range publishing {
 		for _, landed := range []bool{false, true} {

@@ -20,8 +20,9 @@ type inode struct{ dev, ino uint64 }
 
 func inodeOf(st *unix.Stat_t) inode { return inode{uint64(st.Dev), uint64(st.Ino)} } //nolint:unconvert // types differ by system
 
-// Publish makes name exist with exactly data, durably, or fails. An existing name is never touched: the error then wraps fs.ErrExist.
-// See the package comment for the steps; an error after the link has Landed set.
+// Publish makes name exist with exactly data, durably, or fails. An existing name is never touched:
+// the error then wraps fs.ErrExist. See the package comment for the steps; an error after the link
+// has Landed set.
 func (d *Dir) Publish(name string, data []byte) error {
 	if err := CheckLeaf(name); err != nil {
 		return err
@@ -108,7 +109,8 @@ func (p *publication) link() error {
 	return err
 }
 
-// checkLink proves that both names are the file that was written: somebody could have swapped the temporary name before the link.
+// checkLink proves that both names are the file that was written: somebody could have swapped the
+// temporary name before the link.
 func (p *publication) checkLink() error {
 	for _, name := range []string{p.temp, p.name} {
 		st, err := statAt(p.d.fd(), name)
@@ -135,7 +137,8 @@ func (p *publication) reopen() error {
 	return nil
 }
 
-// fail cleans up and builds the error. A temporary name is removed only while it still is our inode (S97).
+// fail cleans up and builds the error. A temporary name is removed only while it still is our inode
+// (S97).
 func (p *publication) fail(step Step, cause error) error {
 	e := &Error{Code: CodeReceipt, Op: string(step), Name: p.name, Err: cause}
 	st, err := statAt(p.d.fd(), p.temp)
@@ -154,9 +157,11 @@ func (p *publication) fail(step Step, cause error) error {
 	return e
 }
 
-// Read gives the bytes of one file of the folder: a regular file of the user, closed to others, with one name, at most max bytes (and never
-// more than [MaxRecord]), the same inode before and after the open (S96). A file whose second name is the leftover of its own interrupted
-// publication is accepted; [Dir.Settle] removes that name. A missing file gives an error that wraps fs.ErrNotExist.
+// Read gives the bytes of one file of the folder: a regular file of the user, closed to others,
+// with one name, at most max bytes (and never more than [MaxRecord]), the same inode before and
+// after the open (S96). A file whose second name is the leftover of its own interrupted publication
+// is accepted; [Dir.Settle] removes that name. A missing file gives an error that wraps
+// fs.ErrNotExist.
 func (d *Dir) Read(name string, maxBytes int64) ([]byte, error) {
 	if err := CheckLeaf(name); err != nil {
 		return nil, err
@@ -236,8 +241,8 @@ func checkRecord(st *unix.Stat_t, links uint64) error {
 	return nil
 }
 
-// Remove takes away a file that still holds exactly want, and makes the removal durable. A file with other bytes, or none at all, is an
-// error and nothing is removed.
+// Remove takes away a file that still holds exactly want, and makes the removal durable. A file
+// with other bytes, or none at all, is an error and nothing is removed.
 func (d *Dir) Remove(name string, want []byte) error {
 	fail := func(step Step, err error) error {
 		return &Error{Code: CodeReceipt, Op: string(step), Name: name, Err: err}
@@ -263,8 +268,9 @@ func (d *Dir) Remove(name string, want []byte) error {
 	}{
 		{StepRemove, func() error { return unlink(d.fd(), name) }},
 		{StepSyncDir, d.file.Sync},
-		// A file system that has shut itself down after an error may still say yes to the sync of a folder (XFS does), but not to that of a
-		// file. Without this a lost removal would be taken for a durable one.
+		// A file system that has shut itself down after an error may still say yes to the sync of a
+		// folder (XFS does), but not to that of a file. Without this a lost removal would be taken
+		// for a durable one.
 		{StepSyncRemoved, file.Sync},
 	} {
 		if err := d.opt.take(s.step, name, s.call); err != nil {
@@ -274,7 +280,8 @@ func (d *Dir) Remove(name string, want []byte) error {
 	return nil
 }
 
-// open opens a file of the folder for reading, never through a link and never waiting for a pipe's other end.
+// open opens a file of the folder for reading, never through a link and never waiting for a pipe's
+// other end.
 func (d *Dir) open(name string) (*os.File, error) {
 	var fd int
 	err := again(func() (err error) {
@@ -290,8 +297,8 @@ func (d *Dir) open(name string) (*os.File, error) {
 // maxListed bounds every listing; a folder with more names than that is none of ours.
 const maxListed = 16384
 
-// List gives the names of the folder in order, and apart from them the leftovers of interrupted publications. More than maxNames of both
-// together is an error with [CodeUnsafe].
+// List gives the names of the folder in order, and apart from them the leftovers of interrupted
+// publications. More than maxNames of both together is an error with [CodeUnsafe].
 func (d *Dir) List(maxNames int) (names, leftovers []string, err error) {
 	return d.list(min(maxNames, maxListed))
 }
@@ -322,9 +329,10 @@ func (d *Dir) list(maxNames int) (names, leftovers []string, err error) {
 	return names, leftovers, nil
 }
 
-// Settle makes what a dead process left behind permanent: it removes the temporary second name of every file that was published
-// completely, and syncs the folder, so that nothing that is visible now can be lost by a later power loss. Temporary files that never got
-// a name stay; each gives a warning.
+// Settle makes what a dead process left behind permanent: it removes the temporary second name of
+// every file that was published completely, and syncs the folder, so that nothing that is visible
+// now can be lost by a later power loss. Temporary files that never got a name stay; each gives a
+// warning.
 func (d *Dir) Settle() (warnings []string, err error) {
 	names, temps, err := d.list(maxListed)
 	if err != nil {

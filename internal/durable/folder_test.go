@@ -75,7 +75,8 @@ func TestPrivateDirectory(t *testing.T) {
 		base + "/good/../good":                  false,
 		"/":                                     false,
 	}
-	if info, err := os.Stat(os.TempDir()); err == nil && info.Mode().Perm()&0o002 != 0 { // some machines have a private one
+	// some machines have a private one
+	if info, err := os.Stat(os.TempDir()); err == nil && info.Mode().Perm()&0o002 != 0 {
 		cases[os.TempDir()] = false
 	}
 	for path, ok := range cases {
@@ -105,7 +106,8 @@ func TestPrivateDirectory(t *testing.T) {
 	}
 }
 
-// Make creates the folder privately, accepts a good existing one, and refuses a bad one; its parent is never created.
+// Make creates the folder privately, accepts a good existing one, and refuses a bad one; its parent
+// is never created.
 func TestMake(t *testing.T) {
 	base := durabletest.Dir(t)
 	path := filepath.Join(base, "new")
@@ -135,8 +137,8 @@ func TestMake(t *testing.T) {
 	}
 }
 
-// A process killed between link and unlink leaves a whole file with two names: readable, and finished by Settle. A temporary file without a
-// second name was never published and stays (S97).
+// A process killed between link and unlink leaves a whole file with two names: readable, and
+// finished by Settle. A temporary file without a second name was never published and stays (S97).
 func TestSettle(t *testing.T) {
 	dir := durabletest.Dir(t)
 	killed := errors.New("killed")
@@ -200,7 +202,8 @@ func TestListBound(t *testing.T) {
 	}
 }
 
-// S152: a second process is refused at once while a first one writes, readers share, and the lock dies with its holder.
+// S152: a second process is refused at once while a first one writes, readers share, and the lock
+// dies with its holder.
 func TestLock(t *testing.T) {
 	if dir := os.Getenv("DURABLE_TEST_LOCK"); dir != "" {
 		d, err := durable.Open(dir, durable.Options{})
@@ -247,8 +250,9 @@ func TestLock(t *testing.T) {
 	}
 }
 
-// A folder that was closed is free at once, also while other goroutines start child processes: between fork and exec a child holds a copy
-// of every descriptor, and a lock lives as long as its last copy (S152).
+// A folder that was closed is free at once, also while other goroutines start child processes:
+// between fork and exec a child holds a copy of every descriptor, and a lock lives as long as its
+// last copy (S152).
 func TestLockEndsWithClose(t *testing.T) {
 	dir := durabletest.Dir(t)
 	startChildren(t)

@@ -12,7 +12,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/durable/durabletest"
 )
 
-// A disk that is really full: the error says so, nothing half written has a name, nothing stays behind, and what was there before is whole.
+// A disk that is really full: the error says so, nothing half written has a name, nothing stays
+// behind, and what was there before is whole.
 func TestDiskFull(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("DISK FULL NOT TESTED: mounting a small disk needs root")

@@ -4,8 +4,8 @@ package durable
 
 import "errors"
 
-// ErrUnsupported is the cause of every refusal on this system: its access control lists are not checked yet, and an unchecked folder is
-// not a private one.
+// ErrUnsupported is the cause of every refusal on this system: its access control lists are not
+// checked yet, and an unchecked folder is not a private one.
 var ErrUnsupported = errors.New("private folders are not supported on this system yet; use Linux or macOS")
 
 // Dir is an open private folder; this system cannot open one yet.

@@ -6,8 +6,9 @@ import (
 	"os"
 )
 
-// Scratch makes a file in dir that has no name any more, for what is only passing through: it ends with its last descriptor, so that a
-// process that is killed leaves nothing behind. Nothing in it is durable.
+// Scratch makes a file in dir that has no name any more, for what is only passing through: it ends
+// with its last descriptor, so that a process that is killed leaves nothing behind. Nothing in it
+// is durable.
 func Scratch(dir string) (*os.File, error) {
 	f, err := os.CreateTemp(dir, "scratch-*")
 	if err != nil {
@@ -19,5 +20,6 @@ func Scratch(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// MakeAll makes a folder and the folders above it, private to their user. Unlike [Make] it asks nothing of them.
+// MakeAll makes a folder and the folders above it, private to their user. Unlike [Make] it asks
+// nothing of them.
 func MakeAll(path string) error { return os.MkdirAll(path, 0o700) }

@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// Spools is a folder of large files that can be fetched again: each is written under a temporary name, committed whole, and removed to
-// make room. It is for caches; irreplaceable records belong in a Dir. It is safe for concurrent use.
+// Spools is a folder of large files that can be fetched again: each is written under a temporary
+// name, committed whole, and removed to make room. It is for caches; irreplaceable records belong
+// in a Dir. It is safe for concurrent use.
 type Spools struct {
 	path string
 	lock *os.File
@@ -20,7 +21,8 @@ type Spools struct {
 // ErrSpoolsBusy says that another process has the folder.
 var ErrSpoolsBusy = errors.New("another process is using this folder")
 
-// spoolSuffix marks files that are not committed. What a crash leaves of them is removed by the next OpenSpools.
+// spoolSuffix marks files that are not committed. What a crash leaves of them is removed by the
+// next OpenSpools.
 const spoolSuffix = ".part"
 
 // Kept is one committed file of a Spools.
@@ -31,8 +33,9 @@ type Kept struct {
 	Age int64
 }
 
-// OpenSpools opens a folder for this process alone, making it (0700) when it is absent, removes what a crash left, and lists what is
-// committed. While another process has it the error wraps ErrSpoolsBusy.
+// OpenSpools opens a folder for this process alone, making it (0700) when it is absent, removes
+// what a crash left, and lists what is committed. While another process has it the error wraps
+// ErrSpoolsBusy.
 func OpenSpools(path string) (*Spools, []Kept, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, nil, fmt.Errorf("open %s: %v", path, err)
@@ -52,7 +55,8 @@ func OpenSpools(path string) (*Spools, []Kept, error) {
 		switch {
 		case err != nil || !info.Mode().IsRegular():
 		case strings.HasSuffix(e.Name(), spoolSuffix):
-			_ = os.Remove(filepath.Join(path, e.Name())) // it is worth nothing; a failure is met again at the next start
+			// it is worth nothing; a failure is met again at the next start
+			_ = os.Remove(filepath.Join(path, e.Name()))
 		default:
 			kept = append(kept, Kept{Name: e.Name(), Size: info.Size(), Age: info.ModTime().UnixNano()})
 		}
@@ -79,7 +83,8 @@ func (s *Spools) Touch(name string, at time.Time) error {
 	return os.Chtimes(filepath.Join(s.path, name), at, at)
 }
 
-// Spool is one file that is being written. One goroutine writes; readers made with Reader may follow it.
+// Spool is one file that is being written. One goroutine writes; readers made with Reader may
+// follow it.
 type Spool struct {
 	folder *Spools
 	file   *os.File
@@ -103,7 +108,8 @@ func (s *Spool) Path() string { return s.file.Name() }
 // Reader opens what is being written a second time.
 func (s *Spool) Reader() (*os.File, error) { return os.Open(s.file.Name()) }
 
-// Commit makes the file survive a crash, whole, under a name: write, sync, rename, sync the folder. A file of that name is replaced.
+// Commit makes the file survive a crash, whole, under a name: write, sync, rename, sync the folder.
+// A file of that name is replaced.
 func (s *Spool) Commit(name string) error {
 	if filepath.Base(name) != name || !fs.ValidPath(name) || strings.HasSuffix(name, spoolSuffix) {
 		return fmt.Errorf("commit %q: not a valid name", name)
@@ -138,8 +144,9 @@ func syncFolder(path string) error {
 	return d.Sync()
 }
 
-// Replace writes a whole file under a path, private to its owner (0600), in place of an older one: a reader, and a crash, sees the old
-// content or the new one and nothing between. On an error nothing has changed.
+// Replace writes a whole file under a path, private to its owner (0600), in place of an older one:
+// a reader, and a crash, sees the old content or the new one and nothing between. On an error
+// nothing has changed.
 func Replace(path string, data []byte) error {
 	folder := filepath.Dir(path)
 	f, err := os.CreateTemp(folder, ".*"+spoolSuffix)

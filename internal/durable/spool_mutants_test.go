@@ -13,7 +13,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/durable/durabletest"
 )
 
-// Spools belong to one at a time, and are free as soon as they are closed, also while child processes are started.
+// Spools belong to one at a time, and are free as soon as they are closed, also while child
+// processes are started.
 func TestSpoolsBelongToOne(t *testing.T) {
 	path := filepath.Join(durabletest.Dir(t), "spools")
 	startChildren(t)

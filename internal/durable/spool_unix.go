@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockSpools takes the folder for this process; the lock lives as long as the returned file is open.
+// lockSpools takes the folder for this process; the lock lives as long as the returned file is
+// open.
 func lockSpools(path string) (*os.File, error) {
 	d, err := os.Open(path)
 	if err != nil {
@@ -26,8 +27,9 @@ func lockSpools(path string) (*os.File, error) {
 	return d, nil
 }
 
-// release gives back the lock of a file, if there is one, and closes it. Closing alone would not do: a child process that is being
-// started at this moment holds a copy of the descriptor until its exec, and a lock ends with the last copy.
+// release gives back the lock of a file, if there is one, and closes it. Closing alone would not
+// do: a child process that is being started at this moment holds a copy of the descriptor until its
+// exec, and a lock ends with the last copy.
 func release(f *os.File) error {
 	_ = again(func() error { return unix.Flock(int(f.Fd()), unix.LOCK_UN) })
 	return f.Close()

@@ -141,7 +141,8 @@ func (p *project) must(t *testing.T, args ...string) result {
 	return r
 }
 
-// installed wants the versions of the tree in place. pnpm keeps what is needed indirectly in a folder of its own.
+// installed wants the versions of the tree in place. pnpm keeps what is needed indirectly in a
+// folder of its own.
 func (p *project) installed(t *testing.T) {
 	t.Helper()
 	for name, version := range map[string]string{"@acme/core": "1.2.0", "@pub/scoped": "2.1.0", "left-dep": "1.1.0"} {

@@ -16,8 +16,9 @@ func once(n int) (string, bool) { return "3", n == 1 }
 
 func forEver(int) (string, bool) { return "2", true }
 
-// hurry shortens the back-off that npm and pnpm have of their own, of 10 s and then 60 s, which they take instead of the header's.
-// With ECLUSE_E2E_DEFAULTS=1 they keep it, as docs/clients.md tells.
+// hurry shortens the back-off that npm and pnpm have of their own, of 10 s and then 60 s, which
+// they take instead of the header's. With ECLUSE_E2E_DEFAULTS=1 they keep it, as docs/clients.md
+// tells.
 func hurry() []string {
 	if os.Getenv("ECLUSE_E2E_DEFAULTS") != "" {
 		return nil
@@ -28,8 +29,9 @@ func hurry() []string {
 	}
 }
 
-// patient also lets pnpm ask more often. It asks for a listing of itself beside the package, and on a busy machine the last of its three tries for the
-// one may fall into the moment in which the other is finding out whether the cooldown is over.
+// patient also lets pnpm ask more often. It asks for a listing of itself beside the package, and on
+// a busy machine the last of its three tries for the one may fall into the moment in which the
+// other is finding out whether the cooldown is over.
 func patient() []string {
 	env := hurry()
 	if env == nil {
@@ -38,9 +40,10 @@ func patient() []string {
 	return append(env, "pnpm_config_fetch_retries=6")
 }
 
-// What each client makes of a short cooldown, of one without end, and of a gate that holds requests instead of refusing them. In
-// each case the upstream is left alone for as long as it asked, the counter agrees with what arrived there, and the user sees
-// what docs/clients.md says. (The upstream's 429 never reaches a client.)
+// What each client makes of a short cooldown, of one without end, and of a gate that holds requests
+// instead of refusing them. In each case the upstream is left alone for as long as it asked, the
+// counter agrees with what arrived there, and the user sees what docs/clients.md says. (The
+// upstream's 429 never reaches a client.)
 func TestCooldown(t *testing.T) {
 	w := newWorld(t)
 	for _, c := range []struct {
@@ -85,10 +88,12 @@ func TestCooldown(t *testing.T) {
 	}
 }
 
-// inFlight is how long after a throttled answer a request may still arrive that was on its way before.
+// inFlight is how long after a throttled answer a request may still arrive that was on its way
+// before.
 const inFlight = 500 * time.Millisecond
 
-// leftAlone wants no request at the upstream within the wait that it asked for, and the gate's own count to agree.
+// leftAlone wants no request at the upstream within the wait that it asked for, and the gate's own
+// count to agree.
 func (f *front) leftAlone(t *testing.T, g *gate) {
 	t.Helper()
 	f.mu.Lock()
@@ -128,7 +133,8 @@ func (g *gate) publicRequests(t *testing.T) (sum int) {
 	return sum
 }
 
-// documented reads what users see from a table of docs/clients.md: the code spans of the last column, by client.
+// documented reads what users see from a table of docs/clients.md: the code spans of the last
+// column, by client.
 func documented(t *testing.T, section string) map[string][]string {
 	t.Helper()
 	rows := map[string][]string{}

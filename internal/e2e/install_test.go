@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// Each client installs a tree of private and public packages through the gate, with its lock file and the integrity of each
-// package intact, and again from the lock file without any cache. The caller's credential opens the private upstream
-// and is never sent to the public one.
+// Each client installs a tree of private and public packages through the gate, with its lock file
+// and the integrity of each package intact, and again from the lock file without any cache. The
+// caller's credential opens the private upstream and is never sent to the public one.
 func TestInstall(t *testing.T) {
 	w := newWorld(t)
 	for _, c := range clients(t) {
@@ -62,7 +62,8 @@ func (w *world) checkLock(t *testing.T, c client, lock, public string) {
 	}
 }
 
-// A package that no rule admits is refused with the reason on the user's screen, and is no reason to look elsewhere.
+// A package that no rule admits is refused with the reason on the user's screen, and is no reason
+// to look elsewhere.
 func TestRefusalReachesTheUser(t *testing.T) {
 	w := newWorld(t)
 	g := serveGate(t, w.config(w.public.url, "serve: {helpMessage: ask the gate keepers}\n"))
@@ -86,7 +87,8 @@ func TestRefusalReachesTheUser(t *testing.T) {
 	}
 }
 
-// A version that the rules deny now is not installed from a lock file that was written when they admitted it (C11), and npm shows why.
+// A version that the rules deny now is not installed from a lock file that was written when they
+// admitted it (C11), and npm shows why.
 func TestDeniedVersionIsNotInstalledFromALockFile(t *testing.T) {
 	w := newWorld(t)
 	before := serveGate(t, w.config(w.public.url, ""))
@@ -107,7 +109,8 @@ func TestDeniedVersionIsNotInstalledFromALockFile(t *testing.T) {
 			t.Errorf("npm does not show %q to its user:\n%s", text, r.output)
 		}
 	}
-	p.must(t, "install", "left-dep@^1.0.0", "--no-save", "--package-lock=false") // a range falls to what is admitted
+	// a range falls to what is admitted
+	p.must(t, "install", "left-dep@^1.0.0", "--no-save", "--package-lock=false")
 	p.installedVersion(t, "left-dep", "1.0.0")
 }
 

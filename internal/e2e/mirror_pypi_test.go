@@ -14,8 +14,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/fake/fakepypi"
 )
 
-// takeUploads lets the index take uploads at /legacy/ from one user, and look at them as closely as a real index does: the fields that the form
-// needs, the digest, and that no file comes twice.
+// takeUploads lets the index take uploads at /legacy/ from one user, and look at them as closely as
+// a real index does: the fields that the form needs, the digest, and that no file comes twice.
 func (x *index) takeUploads(t *testing.T, user, password string) {
 	x.Index.Answer(func(w http.ResponseWriter, r *http.Request) bool {
 		if r.Method != http.MethodPost || r.URL.Path != "/legacy/" {
@@ -70,8 +70,8 @@ func uploads(x *index) (n int) {
 	return n
 }
 
-// What pip took is uploaded to your own index with the metadata that the files themselves hold; then the public index goes away for
-// good, and a new gate installs the same from that one alone.
+// What pip took is uploaded to your own index with the metadata that the files themselves hold;
+// then the public index goes away for good, and a new gate installs the same from that one alone.
 func TestPyPIMirrorOutlivesThePublicIndex(t *testing.T) {
 	t.Parallel()
 	public, own := startIndex(t), startIndex(t)

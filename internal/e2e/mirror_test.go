@@ -58,8 +58,8 @@ func (v *verdaccio) document(t *testing.T, name string) (doc struct {
 	return doc
 }
 
-// What clients took is copied to the mirror, which is the private upstream as well; then the public upstream goes away for good, and a new
-// gate installs the same tree from the mirror alone.
+// What clients took is copied to the mirror, which is the private upstream as well; then the public
+// upstream goes away for good, and a new gate installs the same tree from the mirror alone.
 func TestMirrorOutlivesThePublicUpstream(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -92,7 +92,8 @@ rules:
 		}
 	}
 	before, _ := public.requests()
-	for _, file := range []string{"left-dep-1.1.0.tgz", "scoped-2.1.0.tgz"} { // the worker took what the client's request had left
+	// the worker took what the client's request had left
+	for _, file := range []string{"left-dep-1.1.0.tgz", "scoped-2.1.0.tgz"} {
 		if n := strings.Count(strings.Join(before, "\n"), file); n != 1 {
 			t.Errorf("the public upstream was asked %d times for %s", n, file)
 		}
@@ -138,8 +139,9 @@ func TestWorkerOfItsOwn(t *testing.T) {
 	}
 }
 
-// npm publish through the gate: a first-party package arrives under its publisher's credential, any other name is refused before the target
-// hears of it, and the target's own refusal is shown as it is.
+// npm publish through the gate: a first-party package arrives under its publisher's credential, any
+// other name is refused before the target hears of it, and the target's own refusal is shown as it
+// is.
 func TestPublish(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -151,7 +153,8 @@ func TestPublish(t *testing.T) {
 		dir := t.TempDir()
 		write(t, dir, "package.json", fmt.Sprintf(`{"name": %q, "version": %q, "license": "MIT"}`, name, version))
 		write(t, dir, ".npmrc", npmrc(g.npm, token))
-		home := t.TempDir() // not the package's folder: npm would pack its own log, which grows meanwhile
+		// not the package's folder: npm would pack its own log, which grows meanwhile
+		home := t.TempDir()
 		return play(t, dir, environment(home), append(slices.Clone(npm.argv), "publish", "--fetch-retries=0")...)
 	}
 	if r := publish("@acme/fresh", "1.0.0", w.private.token); r.code != 0 {

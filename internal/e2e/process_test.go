@@ -1,5 +1,6 @@
-// Package e2e_test drives the real command with real package-manager clients in front of it and real registries behind
-// it. What a test needs is installed by `make setup`; where it is missing the test is skipped with a reason, and fails when CI=true.
+// Package e2e_test drives the real command with real package-manager clients in front of it and
+// real registries behind it. What a test needs is installed by `make setup`; where it is missing
+// the test is skipped with a reason, and fails when CI=true.
 package e2e_test
 
 import (
@@ -56,11 +57,13 @@ func missing(t *testing.T, name string) {
 	t.Skipf("SKIPPED: %s is missing; make setup installs it", name)
 }
 
-// environment is what a program of a test sees: a home of its own and nothing of the person who runs the test.
+// environment is what a program of a test sees: a home of its own and nothing of the person who
+// runs the test.
 func environment(home string, more ...string) []string {
 	return append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + home, "LANG=C.UTF-8", "NO_UPDATE_NOTIFIER=1",
-		"npm_config_update_notifier=false", // npm asks for a listing of itself otherwise, at any moment
+		// npm asks for a listing of itself otherwise, at any moment
+		"npm_config_update_notifier=false",
 	}, more...)
 }
 
@@ -85,7 +88,8 @@ func play(t *testing.T, dir string, env []string, argv ...string) result {
 	out, err := cmd.CombinedOutput()
 	r := result{output: string(out), took: time.Since(begin)}
 	if cmd.Process != nil {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what it left running would go on to write where the test cleans up
+		// what it left running would go on to write where the test cleans up
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	}
 	if err != nil {
 		r.code = -1
@@ -161,8 +165,9 @@ var (
 	picked    atomic.Uint32
 )
 
-// freeAddress picks a loopback address for a program that cannot pick one itself. It is picked once, and lies below the ports that the kernel gives to
-// whoever asks for any, so that it is nobody's until the program listens there, however long it takes to start.
+// freeAddress picks a loopback address for a program that cannot pick one itself. It is picked
+// once, and lies below the ports that the kernel gives to whoever asks for any, so that it is
+// nobody's until the program listens there, however long it takes to start.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	for range ports {
@@ -185,12 +190,14 @@ func answers(url string) bool {
 	return resp.StatusCode == http.StatusOK
 }
 
-// binary is the command under test, which TestMain sets before any test runs: what ECLUSE_BINARY names, or built here.
+// binary is the command under test, which TestMain sets before any test runs: what ECLUSE_BINARY
+// names, or built here.
 var binary string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	// Clients that wait out a cooldown need no processor, so more of them run at once than go test would let.
+	// Clients that wait out a cooldown need no processor, so more of them run at once than go test
+	// would let.
 	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err)
 	}

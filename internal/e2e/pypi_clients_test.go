@@ -14,11 +14,13 @@ import (
 // pip is one installation of pip. In docs/clients.md all of them have one row.
 type pip struct {
 	python, name, version string
-	// builds says that the interpreter has setuptools and wheel, so that sources can be built without a network.
+	// builds says that the interpreter has setuptools and wheel, so that sources can be built
+	// without a network.
 	builds bool
 }
 
-// pips are that of the system, which must be there, and, where they are, that of the interpreter on PATH and the newest of pyenv's.
+// pips are that of the system, which must be there, and, where they are, that of the interpreter on
+// PATH and the newest of pyenv's.
 func pips(t *testing.T) []pip {
 	t.Helper()
 	found := findPips()

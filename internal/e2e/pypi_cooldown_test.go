@@ -13,7 +13,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/fake/fakepypi"
 )
 
-// throttle makes a host answer the first requests with 429, n < 0 all of them, and notes when. What it asked for is checked by alone.
+// throttle makes a host answer the first requests with 429, n < 0 all of them, and notes when. What
+// it asked for is checked by alone.
 func throttle(h *fakepypi.Host, n int, retryAfter string) *holdings {
 	held := &holdings{host: h}
 	held.wait, _ = time.ParseDuration(retryAfter + "s")
@@ -56,7 +57,8 @@ func (h *holdings) alone(t *testing.T) {
 	}
 }
 
-// pythonClient installs one project in the releases that a specifier allows (">=3") into somewhere new; what is there in the end comes back.
+// pythonClient installs one project in the releases that a specifier allows (">=3") into somewhere
+// new; what is there in the end comes back.
 type pythonClient struct {
 	name    string
 	install func(t *testing.T, index, project, specifier string) (result, []string)
@@ -78,8 +80,9 @@ func pythonClients(t *testing.T) (all []pythonClient) {
 	return all
 }
 
-// What each Python client makes of a short cooldown of the index or of the files, of one without end, and of a gate that holds: docs/clients.md.
-// Meanwhile the other of the two authorities (R30) goes on, and nobody disturbs the one that cools.
+// What each Python client makes of a short cooldown of the index or of the files, of one without
+// end, and of a gate that holds: docs/clients.md. Meanwhile the other of the two authorities (R30)
+// goes on, and nobody disturbs the one that cools.
 func TestPythonCooldown(t *testing.T) {
 	for _, c := range []struct {
 		section string
@@ -129,7 +132,8 @@ func documentedEnds(t *testing.T, section string) map[string]end {
 	return ends
 }
 
-// asDocumented wants a client to end as its row says, and to show its user what stands there. Both pips have one row.
+// asDocumented wants a client to end as its row says, and to show its user what stands there. Both
+// pips have one row.
 func (c pythonClient) asDocumented(t *testing.T, section string, rows map[string]end, r result, installed []string) {
 	t.Helper()
 	row, ok := rows[strings.Fields(c.name)[0]]
@@ -146,8 +150,9 @@ func (c pythonClient) asDocumented(t *testing.T, section string, rows map[string
 	}
 }
 
-// A release that is too young is installed neither from a range, which finds an older one, nor from a pin, and a project of young releases
-// only is refused whole. What each client shows stands in docs/clients.md.
+// A release that is too young is installed neither from a range, which finds an older one, nor from
+// a pin, and a project of young releases only is refused whole. What each client shows stands in
+// docs/clients.md.
 func TestPythonRefusal(t *testing.T) {
 	o := newOrchard(t)
 	g := serveGate(t, o.config("cache: {ttl: 1h}\nserve: {helpMessage: ask the gate keepers}\n"))
@@ -182,8 +187,9 @@ func TestPythonRefusal(t *testing.T) {
 	})
 }
 
-// A storm on the index while files flow, a storm on files while the index answers, and one on companions: the counts at both hosts
-// (R30, R34, R50, R51). A throttled file is handed on once, as it came; whoever comes next hears of the cooldown and nothing is sent.
+// A storm on the index while files flow, a storm on files while the index answers, and one on
+// companions: the counts at both hosts (R30, R34, R50, R51). A throttled file is handed on once, as
+// it came; whoever comes next hears of the cooldown and nothing is sent.
 func TestPythonStorms(t *testing.T) {
 	const wheel = "pear-1.0-py3-none-any.whl"
 	for _, storm := range []struct {

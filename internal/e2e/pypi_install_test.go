@@ -12,8 +12,9 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/fake/fakepypi"
 )
 
-// pip installs a tree of private and public distributions from the gate alone, without --extra-index-url: the private plum, the public
-// apple that it needs, of the releases the newest that is neither withdrawn nor too young nor for another Python, and pear from both.
+// pip installs a tree of private and public distributions from the gate alone, without
+// --extra-index-url: the private plum, the public apple that it needs, of the releases the newest
+// that is neither withdrawn nor too young nor for another Python, and pear from both.
 func TestPipInstall(t *testing.T) {
 	for _, p := range pips(t) {
 		t.Run(p.version, func(t *testing.T) {
@@ -98,9 +99,11 @@ func pipCases(t *testing.T, o *orchard) []pipCase {
 		{name: "an older one of two", args: []string{"apple==1.0", "pear<1"}, want: []string{"apple 1.0", "pear 0.9.5"}},
 		{name: "the right hashes", args: []string{"--require-hashes", "-r", filepath.Join(dir, "right.txt")}, want: []string{"apple 1.1", "pear 1.0"}},
 		{name: "a wrong hash", args: []string{"--require-hashes", "-r", filepath.Join(dir, "wrong.txt")}, says: []string{"DO NOT MATCH THE HASHES"}},
-		{name: "another spelling of the name", args: []string{"Fluffy.Server"}, want: []string{"fluffy_server 1.0"}}, // C21
+		// C21
+		{name: "another spelling of the name", args: []string{"Fluffy.Server"}, want: []string{"fluffy_server 1.0"}},
 		{name: "a pin on a release that is too young", args: []string{"apple==1.3"}, says: []string{"No matching distribution found for apple==1.3"}},
-		{name: "a lazy wheel", args: []string{"--use-feature=fast-deps", "bare"}, want: []string{"bare 1.0", "pear 1.0"}}, // HEAD and ranges
+		// HEAD and ranges
+		{name: "a lazy wheel", args: []string{"--use-feature=fast-deps", "bare"}, want: []string{"bare 1.0", "pear 1.0"}},
 		{name: "no such project", args: []string{"nothing-here"}, says: []string{"No matching distribution found for nothing-here"}},
 	}
 }
@@ -144,7 +147,8 @@ func TestPip(t *testing.T) {
 	t.Cleanup(func() { o.counted(t, g) })
 }
 
-// pip download keeps the bytes that were published, and pip index versions lists what the rules admit.
+// pip download keeps the bytes that were published, and pip index versions lists what the rules
+// admit.
 func TestPipDownloadAndVersions(t *testing.T) {
 	o := newOrchard(t)
 	g := serveGate(t, o.config(""))
@@ -169,8 +173,8 @@ func TestPipDownloadAndVersions(t *testing.T) {
 	}
 }
 
-// A tree of plain files behind Python's own web server: HTML only, one host for pages and files, links relative, no times. Nothing
-// is admitted until a rule names it, since the age is unknown.
+// A tree of plain files behind Python's own web server: HTML only, one host for pages and files,
+// links relative, no times. Nothing is admitted until a rule names it, since the age is unknown.
 func TestStaticIndex(t *testing.T) {
 	public := startIndex(t)
 	public.Publish("apple", fakepypi.Wheel("apple", "1.1", fakepypi.Requires("pear")), fakepypi.Wheel("apple", "1.2", fakepypi.Yanked("")),
@@ -210,7 +214,8 @@ func TestStaticIndex(t *testing.T) {
 	}
 }
 
-// poetry and pdm lock and install, private and public together, and what stands in the lock file are the index's own hashes.
+// poetry and pdm lock and install, private and public together, and what stands in the lock file
+// are the index's own hashes.
 func TestManagersLockAndInstall(t *testing.T) {
 	o := newOrchard(t)
 	g := serveGate(t, o.config(""))

@@ -13,8 +13,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/fake/fakepypi"
 )
 
-// What uv sends: three media types with quality values for a page, and then what it needs of a wheel: its companion where the page
-// names one, or else HEAD and the end of the file.
+// What uv sends: three media types with quality values for a page, and then what it needs of a
+// wheel: its companion where the page names one, or else HEAD and the end of the file.
 const uvAccept = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.01"
 
 // uvPage is what uv reads of a page.
@@ -32,8 +32,8 @@ type uvPage struct {
 	Versions []string
 }
 
-// uv cannot be installed here, so its requests are replayed by hand: page, companion first, wheel with its ETag, and the same with the
-// HTML form that it takes from indexes without JSON.
+// uv cannot be installed here, so its requests are replayed by hand: page, companion first, wheel
+// with its ETag, and the same with the HTML form that it takes from indexes without JSON.
 func TestUVRequests(t *testing.T) {
 	o := newOrchard(t)
 	bare := o.public.file(t, "bare", "bare-1.0-py3-none-any.whl")
@@ -45,7 +45,8 @@ func TestUVRequests(t *testing.T) {
 	}
 	for _, f := range page.Files {
 		published := o.public.file(t, "apple", f.Filename)
-		if f.Hashes["sha256"] != fakepypi.Sum(published.Content) || f.Size != len(published.Content) || f.UploadTime == "" { // C14, C76
+		// C14, C76
+		if f.Hashes["sha256"] != fakepypi.Sum(published.Content) || f.Size != len(published.Content) || f.UploadTime == "" {
 			t.Errorf("%+v", f)
 		}
 		if strings.HasPrefix(f.Filename, "apple-1.2") && f.Yanked != yankText { // C64
@@ -59,7 +60,8 @@ func TestUVRequests(t *testing.T) {
 		}
 		core, _ := f.Core.(map[string]any)
 		resp, metadata := ask(t, http.MethodGet, f.URL+".metadata", "Accept-Encoding", "gzip, br")
-		if resp.StatusCode != http.StatusOK || !bytes.Equal(metadata, published.Metadata) || core["sha256"] != fakepypi.Sum(metadata) { // C17
+		// C17
+		if resp.StatusCode != http.StatusOK || !bytes.Equal(metadata, published.Metadata) || core["sha256"] != fakepypi.Sum(metadata) {
 			t.Errorf("%s %q against %v", resp.Status, metadata, f.Core)
 		}
 	}
@@ -101,8 +103,9 @@ func uvListing(t *testing.T, url string) (page uvPage) {
 	return page
 }
 
-// uvWithoutCompanion does what uv and pip's lazy wheel do when a page names no companion: HEAD for the length, then the last bytes. An
-// answer with the whole file instead of the range is allowed (RFC 9110, section 14.2), a wrong part is not.
+// uvWithoutCompanion does what uv and pip's lazy wheel do when a page names no companion: HEAD for
+// the length, then the last bytes. An answer with the whole file instead of the range is allowed
+// (RFC 9110, section 14.2), a wrong part is not.
 func uvWithoutCompanion(t *testing.T, page uvPage, bare fakepypi.File) {
 	t.Helper()
 	f := page.Files[0]

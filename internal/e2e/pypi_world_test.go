@@ -32,8 +32,9 @@ func startIndex(t *testing.T) *index {
 	return x
 }
 
-// What the public index holds. apple needs pear; of apple 1.1 is what everybody should get, since 1.2 is withdrawn, 1.3 is younger than the
-// rules allow, 1.4 exists as sources only, and 2.0 is for a Python to come. (A range below 1.3 leaves the sources out.)
+// What the public index holds. apple needs pear; of apple 1.1 is what everybody should get, since
+// 1.2 is withdrawn, 1.3 is younger than the rules allow, 1.4 exists as sources only, and 2.0 is for
+// a Python to come. (A range below 1.3 leaves the sources out.)
 const (
 	appleGood = "1.1"
 	yankText  = `broken on Tuesdays, "see" <notes>`
@@ -68,8 +69,8 @@ func (x *index) file(t *testing.T, project, name string) (found fakepypi.File) {
 	return found
 }
 
-// orchard is a public and a private index. The private one holds plum, which needs apple, and a pear of its own, which is older than the
-// public one's and found nonetheless.
+// orchard is a public and a private index. The private one holds plum, which needs apple, and a
+// pear of its own, which is older than the public one's and found nonetheless.
 type orchard struct{ public, private *index }
 
 func newOrchard(t *testing.T) *orchard {
@@ -91,7 +92,8 @@ func (o *orchard) config(more string) string {
 // pypi is the URL of a gate's Python index, with a trailing slash.
 func (g *gate) pypi() string { return strings.TrimSuffix(g.npm, "npm/") + "pypi/simple/" }
 
-// noSecrets wants no request at a public host to carry a credential or to tell of a private project.
+// noSecrets wants no request at a public host to carry a credential or to tell of a private
+// project.
 func (o *orchard) noSecrets(t *testing.T) {
 	t.Helper()
 	for _, s := range append(o.public.Index.Seen(), o.public.Files.Seen()...) {
@@ -110,8 +112,8 @@ func (o *orchard) counted(t *testing.T, g *gate) {
 	}
 }
 
-// staticIndex writes the public index as a tree of plain files, as people make it with a script, and serves it with Python's own
-// web server: one form, one host, relative links and no times.
+// staticIndex writes the public index as a tree of plain files, as people make it with a script,
+// and serves it with Python's own web server: one form, one host, relative links and no times.
 func staticIndex(t *testing.T, x *index) (url string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -138,7 +140,8 @@ func staticIndex(t *testing.T, x *index) (url string) {
 	return "http://" + address
 }
 
-// distribution reads the name and version of what lies in a folder that installers fill: "apple 1.1", in alphabetical order.
+// distribution reads the name and version of what lies in a folder that installers fill: "apple
+// 1.1", in alphabetical order.
 func distributions(t *testing.T, dir string) (found []string) {
 	t.Helper()
 	infos, err := filepath.Glob(filepath.Join(dir, "*.dist-info"))
@@ -168,7 +171,8 @@ func members(t *testing.T, wheel []byte) (names []string) {
 	return names
 }
 
-// ask sends one request through a transport that unpacks nothing; fields are names and values in turn.
+// ask sends one request through a transport that unpacks nothing; fields are names and values in
+// turn.
 func ask(t *testing.T, method, url string, fields ...string) (*http.Response, []byte) {
 	t.Helper()
 	req, err := http.NewRequest(method, url, nil)

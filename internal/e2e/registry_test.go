@@ -30,7 +30,8 @@ type verdaccio struct {
 	integrity map[string]string
 }
 
-// startVerdaccio starts a registry that has no way out. Packages of the scope @acme are for its user only.
+// startVerdaccio starts a registry that has no way out. Packages of the scope @acme are for its
+// user only.
 func startVerdaccio(t *testing.T) *verdaccio {
 	t.Helper()
 	dir := t.TempDir()
@@ -199,7 +200,8 @@ func (f *front) requests() (seen, secrets []string) {
 	return append([]string{}, f.seen...), append([]string{}, f.secrets...)
 }
 
-// world is two registries with a small tree of packages: @acme/core is private and needs @pub/scoped, which needs left-dep.
+// world is two registries with a small tree of packages: @acme/core is private and needs
+// @pub/scoped, which needs left-dep.
 type world struct{ public, private *verdaccio }
 
 func newWorld(t *testing.T) *world {
@@ -215,8 +217,8 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// config is a gate's configuration in front of the world: the age of what was just published cannot speak for it, so the
-// packages are named, all but too-young.
+// config is a gate's configuration in front of the world: the age of what was just published cannot
+// speak for it, so the packages are named, all but too-young.
 func (w *world) config(public, more string) string {
 	return fmt.Sprintf(`
 mounts: {npm: {public: %q, private: %q}}

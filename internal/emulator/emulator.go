@@ -1,11 +1,13 @@
-// Package emulator plays the part of an Azure AI Search service that a script can make throttle, stall and lie.
+// Package emulator plays the part of an Azure AI Search service that a script can make throttle,
+// stall and lie.
 //
-// It serves knowledge sources with their files, knowledge bases and generated children, close enough for a client that follows
-// the documentation, and records every request so that a test can assert what was (and what was not) sent. File content is
-// hashed while it streams by and never kept. It refuses to be a service: nothing is indexed, searched or stored on disk.
+// It serves knowledge sources with their files, knowledge bases and generated children, close
+// enough for a client that follows the documentation, and records every request so that a test can
+// assert what was (and what was not) sent. File content is hashed while it streams by and never
+// kept. It refuses to be a service: nothing is indexed, searched or stored on disk.
 //
-// The handler takes no sleep of its own; only scripted delays wait, and they end with the request's context, so it works
-// over an in-memory pipe in virtual time as well as over a socket.
+// The handler takes no sleep of its own; only scripted delays wait, and they end with the request's
+// context, so it works over an in-memory pipe in virtual time as well as over a socket.
 package emulator
 
 import (
@@ -18,20 +20,25 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/emulator/service"
 )
 
-// Token is the bearer token that a client run with --emulator sends. It opens nothing; a real service refuses it.
+// Token is the bearer token that a client run with --emulator sends. It opens nothing; a real
+// service refuses it.
 const Token = "ecluse-emulator-token"
 
-// Options configure an emulated service. The zero value is a Basic service that accepts any non-empty bearer token.
+// Options configure an emulated service. The zero value is a Basic service that accepts any
+// non-empty bearer token.
 type Options struct {
-	// Tier is one of free, basic, s1, s2, s3, s3hd, l1, l2, serverless; it decides the limits. Empty means basic.
+	// Tier is one of free, basic, s1, s2, s3, s3hd, l1, l2, serverless; it decides the limits.
+	// Empty means basic.
 	Tier string
 	// Token, when set, is the only bearer token accepted.
 	Token string
-	// MaxFiles lowers or raises the number of files a source may hold. Zero means what the API version documents.
+	// MaxFiles lowers or raises the number of files a source may hold. Zero means what the API
+	// version documents.
 	MaxFiles int
 	// MaxFileBytes lowers the size a file may have. Zero means what the tier documents.
 	MaxFileBytes int64
-	// BaseURL is what next links begin with, without a final slash. Empty means the scheme and host of the request.
+	// BaseURL is what next links begin with, without a final slash. Empty means the scheme and host
+	// of the request.
 	BaseURL string
 	// Script is the first script; see SetScript.
 	Script []Rule
@@ -39,7 +46,8 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Emulator is one emulated service: an http.Handler with its own state, script and record. Safe for concurrent use.
+// Emulator is one emulated service: an http.Handler with its own state, script and record. Safe for
+// concurrent use.
 type Emulator struct {
 	service *service.Service
 	now     func() time.Time
@@ -53,7 +61,8 @@ type Emulator struct {
 // State is what the service holds; see GET /emulator/state.
 type State = service.State
 
-// New makes an emulated service. It fails on an unknown tier or a script that SetScript would refuse.
+// New makes an emulated service. It fails on an unknown tier or a script that SetScript would
+// refuse.
 func New(options Options) (*Emulator, error) {
 	if options.Now == nil {
 		options.Now = time.Now

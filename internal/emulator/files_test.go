@@ -85,7 +85,8 @@ func TestRawUpload(t *testing.T) {
 	}
 }
 
-// The number of files of a source is limited, also when uploads race, and the status of GA tells what is left.
+// The number of files of a source is limited, also when uploads race, and the status of GA tells
+// what is left.
 func TestFileLimit(t *testing.T) {
 	s := start(t, emulator.Options{MaxFiles: 5})
 	s.createFileSource("manuals")
@@ -116,7 +117,8 @@ func TestFileLimit(t *testing.T) {
 	}
 }
 
-// A file over the size limit is refused, one of exactly the limit is not; the tier sets the limit and an option lowers it.
+// A file over the size limit is refused, one of exactly the limit is not; the tier sets the limit
+// and an option lowers it.
 func TestFileTooLarge(t *testing.T) {
 	s := start(t, emulator.Options{MaxFileBytes: 1000})
 	s.createFileSource("manuals")
@@ -162,8 +164,8 @@ func TestReplaceAndDelete(t *testing.T) {
 	}
 }
 
-// Files are listed in order of arrival, paged, by prefix and by search; a link goes on where the page ended, even when files
-// arrive in between.
+// Files are listed in order of arrival, paged, by prefix and by search; a link goes on where the
+// page ended, even when files arrive in between.
 func TestFilePages(t *testing.T) {
 	s := start(t, emulator.Options{})
 	s.createFileSource("manuals")

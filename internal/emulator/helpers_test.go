@@ -111,7 +111,8 @@ func (s *service) createFileSource(name string) result {
 	return got
 }
 
-// multipartBody makes an upload; parts are pairs of name and content, a content part gets a file name.
+// multipartBody makes an upload; parts are pairs of name and content, a content part gets a file
+// name.
 func multipartBody(t *testing.T, parts ...string) (body, contentType string) {
 	t.Helper()
 	var buffer bytes.Buffer

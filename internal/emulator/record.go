@@ -16,21 +16,24 @@ const (
 	maxRequestBytes = 128 << 20 // no request body of the service is larger
 )
 
-// Request is one recorded request. Every field but the token is kept; bodies only as length and digest.
+// Request is one recorded request. Every field but the token is kept; bodies only as length and
+// digest.
 type Request struct {
-	Seq         int         `json:"seq"` // 1, 2, 3… in order of arrival
-	ID          string      `json:"request_id"`
-	Time        time.Time   `json:"time"`
-	Method      string      `json:"method"`
-	Path        string      `json:"path"` // as sent, still percent-encoded
-	Query       string      `json:"query,omitempty"`
-	Headers     http.Header `json:"headers"`   // without Authorization and api-key
-	HasToken    bool        `json:"has_token"` // a bearer token was sent
-	BodyBytes   int64       `json:"body_bytes"`
-	BodySHA256  string      `json:"body_sha256"`
-	BodyPartial bool        `json:"body_partial,omitempty"` // the client did not send all of it, or it was too large to read
-	Performed   *bool       `json:"performed,omitempty"`    // set when a script rule acted: was the request really carried out
-	Answer      *Answer     `json:"answer"`                 // null while the request is in flight
+	Seq        int         `json:"seq"` // 1, 2, 3… in order of arrival
+	ID         string      `json:"request_id"`
+	Time       time.Time   `json:"time"`
+	Method     string      `json:"method"`
+	Path       string      `json:"path"` // as sent, still percent-encoded
+	Query      string      `json:"query,omitempty"`
+	Headers    http.Header `json:"headers"`   // without Authorization and api-key
+	HasToken   bool        `json:"has_token"` // a bearer token was sent
+	BodyBytes  int64       `json:"body_bytes"`
+	BodySHA256 string      `json:"body_sha256"`
+	// the client did not send all of it, or it was too large to read
+	BodyPartial bool `json:"body_partial,omitempty"`
+	// set when a script rule acted: was the request really carried out
+	Performed *bool   `json:"performed,omitempty"`
+	Answer    *Answer `json:"answer"` // null while the request is in flight
 }
 
 // Answer is what a recorded request was answered.

@@ -95,8 +95,9 @@ func TestRefusedDefinitions(t *testing.T) {
 		`{"kind":"file"}`:                       400,
 		`{"fileParameters":{}}`:                 400,
 		`{"kind":"file","fileParameters":{}} x`: 400,
-		`{"name":"other","kind":"file","fileParameters":{}}`:                                       400,
-		`{"kind":"web","webParameters":{}}`:                                                        400, // the kind cannot change
+		`{"name":"other","kind":"file","fileParameters":{}}`: 400,
+		// the kind cannot change
+		`{"kind":"web","webParameters":{}}`: 400,
 		`{"kind":"file","fileParameters":{"ingestionParameters":{"networkAccessMode":"private"}}}`: 400,
 		`{"description":"` + strings.Repeat("x", 1<<20) + `"}`:                                     413,
 	} {

@@ -38,21 +38,26 @@ type Match struct {
 
 // Act bends the answer. Fields that are absent leave the true answer as it is.
 //
-// With a status, a body or a reset the request is not performed unless Store is true; a Store of false also keeps a plain
-// delayed write from being performed. Reads are performed unless a status or body replaces the answer.
+// With a status, a body or a reset the request is not performed unless Store is true; a Store of
+// false also keeps a plain delayed write from being performed. Reads are performed unless a status
+// or body replaces the answer.
 type Act struct {
-	// Status replaces the status. An error status without a body answers an error with an empty code.
+	// Status replaces the status. An error status without a body answers an error with an empty
+	// code.
 	Status int `json:"status,omitempty"`
 	// Headers are set on the answer; a list makes duplicate lines, null removes a header.
-	// Texts may use {{base}}, {{path}}, {{query}}, {{date+N}} and {{rfc850+N}} (N seconds from now, or -N).
+	// Texts may use {{base}}, {{path}}, {{query}}, {{date+N}} and {{rfc850+N}} (N seconds from now,
+	// or -N).
 	Headers map[string]Values `json:"headers,omitempty"`
-	// Body replaces the body: a JSON string is sent as its text, anything else as JSON. Templates as in Headers.
+	// Body replaces the body: a JSON string is sent as its text, anything else as JSON. Templates
+	// as in Headers.
 	Body json.RawMessage `json:"body,omitempty"`
 	// DelayMS waits before the answer, after the request was read and performed, in milliseconds.
 	DelayMS int `json:"delay_ms,omitempty"`
 	// TrickleMS waits before each byte of the body, in milliseconds.
 	TrickleMS int `json:"trickle_ms,omitempty"`
-	// Reset breaks the connection: before-headers, after-headers (a body was announced), or after-body (the answer is whole).
+	// Reset breaks the connection: before-headers, after-headers (a body was announced), or
+	// after-body (the answer is whole).
 	Reset string `json:"reset,omitempty"`
 	// Store true performs a write and lies about it; false does not perform it and lies about that.
 	Store *bool `json:"store,omitempty"`
@@ -100,8 +105,8 @@ func ParseScript(r io.Reader) ([]Rule, error) {
 	return rules, nil
 }
 
-// SetScript replaces the script and resets its counters. Every rule counts each request that it matches; the first
-// rule in order whose turn it is decides.
+// SetScript replaces the script and resets its counters. Every rule counts each request that it
+// matches; the first rule in order whose turn it is decides.
 func (e *Emulator) SetScript(rules []Rule) error {
 	live, err := compile(rules)
 	if err != nil {
@@ -113,7 +118,8 @@ func (e *Emulator) SetScript(rules []Rule) error {
 	return nil
 }
 
-// liveRule is a rule with its compiled expression and its count of matches (guarded by Emulator.mu).
+// liveRule is a rule with its compiled expression and its count of matches (guarded by
+// Emulator.mu).
 type liveRule struct {
 	rule Rule
 	path *regexp.Regexp

@@ -215,7 +215,8 @@ func TestBadScripts(t *testing.T) {
 	}
 }
 
-// The calls of the emulator itself: no token needed, none recorded, nothing of a token shown, and one that empties everything.
+// The calls of the emulator itself: no token needed, none recorded, nothing of a token shown, and
+// one that empties everything.
 func TestAdmin(t *testing.T) {
 	s := start(t, emulator.Options{})
 	s.createFileSource("manuals")
@@ -256,7 +257,8 @@ func TestAdmin(t *testing.T) {
 	}
 }
 
-// The record may be read while requests are in flight: they are there from their arrival on, without an answer.
+// The record may be read while requests are in flight: they are there from their arrival on,
+// without an answer.
 func TestRecordDuringRequests(t *testing.T) {
 	s := start(t, emulator.Options{})
 	s.createFileSource("manuals")

@@ -11,7 +11,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/emulator/service"
 )
 
-// send writes the answer with the delays and the breakage that the act asks for, and completes the record.
+// send writes the answer with the delays and the breakage that the act asks for, and completes the
+// record.
 func (e *Emulator) send(w http.ResponseWriter, r *http.Request, record *Request, reply service.Answer, act *Act) {
 	if act == nil {
 		act = &Act{}
@@ -36,7 +37,8 @@ func (e *Emulator) send(w http.ResponseWriter, r *http.Request, record *Request,
 	if bodyAllowed {
 		header.Set("Content-Length", strconv.Itoa(len(reply.Body)))
 	}
-	// The record is complete before the client can see the answer, so that a test never waits for it.
+	// The record is complete before the client can see the answer, so that a test never waits for
+	// it.
 	e.finish(record, done)
 	w.WriteHeader(reply.Status)
 	flush(w)
@@ -70,8 +72,8 @@ func (e *Emulator) writeBody(w http.ResponseWriter, r *http.Request, record *Req
 
 func flush(w http.ResponseWriter) { _ = http.NewResponseController(w).Flush() }
 
-// breakConnection ends the connection without an answer: with a reset where the connection is TCP, else by closing it.
-// It does not return.
+// breakConnection ends the connection without an answer: with a reset where the connection is TCP,
+// else by closing it. It does not return.
 func breakConnection(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err == nil {

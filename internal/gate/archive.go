@@ -11,8 +11,9 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/cache"
 )
 
-// Archive keeps public documents on disk, so that a start does not begin with an empty memory: not with a listing read for every
-// package, and not with nothing to serve while an authority cools. It is safe for concurrent use.
+// Archive keeps public documents on disk, so that a start does not begin with an empty memory: not
+// with a listing read for every package, and not with nothing to serve while an authority cools. It
+// is safe for concurrent use.
 type Archive struct {
 	files *cache.Files
 	done  chan struct{} // closed when the writer has ended
@@ -31,7 +32,8 @@ type saving struct {
 	body []byte
 }
 
-// archived is the first line of a kept document; its validators and its body are one file, so that they cannot part (C61).
+// archived is the first line of a kept document; its validators and its body are one file, so that
+// they cannot part (C61).
 type archived struct {
 	Format      int       `json:"format"`
 	Ecosystem   string    `json:"ecosystem"`
@@ -45,7 +47,8 @@ type archived struct {
 const (
 	archiveFormat = 1
 	maxHeadLine   = 16 << 10
-	// archiveQueue bounds the documents that wait to be written; one more is not kept. The next read of it brings it again.
+	// archiveQueue bounds the documents that wait to be written; one more is not kept. The next
+	// read of it brings it again.
 	archiveQueue = 64
 )
 
@@ -73,7 +76,8 @@ func (a *Archive) Close() {
 	}
 }
 
-// offer hands a document to the writer, in place of an older one that waits, if there are not too many.
+// offer hands a document to the writer, in place of an older one that waits, if there are not too
+// many.
 func (a *Archive) offer(s saving) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -95,7 +99,8 @@ func (a *Archive) withdraw(name string) {
 	}
 }
 
-// drop removes a document, whether it is kept, waits or is being written. When it returns, nothing that was offered before comes to the disk any more.
+// drop removes a document, whether it is kept, waits or is being written. When it returns, nothing
+// that was offered before comes to the disk any more.
 func (a *Archive) drop(name string) {
 	a.mu.Lock()
 	a.withdraw(name)
@@ -123,7 +128,8 @@ func (a *Archive) write() {
 		a.waiting = slices.Delete(a.waiting, 0, 1)
 		a.writing, a.dropped = s.name, false
 		a.mu.Unlock()
-		if a.files.Put(s.name, func(w io.Writer) error { return a.put(s, w) }) == nil { // what cannot be kept is only read again
+		// what cannot be kept is only read again
+		if a.files.Put(s.name, func(w io.Writer) error { return a.put(s, w) }) == nil {
 			a.files.Touch(s.name, s.head.Fetched)
 		}
 		a.mu.Lock()

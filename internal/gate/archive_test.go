@@ -35,7 +35,8 @@ func keptBody(t *testing.T, a *Archive, name string) string {
 	return body
 }
 
-// A document that is dropped does not come to the disk afterwards, wherever it was on its way there; what is offered later does.
+// A document that is dropped does not come to the disk afterwards, wherever it was on its way
+// there; what is offered later does.
 func TestDroppedWhileItIsWritten(t *testing.T) {
 	dir := t.TempDir()
 	a := openArchive(t, dir)
@@ -64,7 +65,8 @@ func TestDroppedWhileItIsWritten(t *testing.T) {
 	}
 }
 
-// Of a document that changes while it waits only the last is written, and no more wait than there is room for.
+// Of a document that changes while it waits only the last is written, and no more wait than there
+// is room for.
 func TestArchiveQueue(t *testing.T) {
 	a := &Archive{} // nobody writes
 	a.changed.L = &a.mu

@@ -20,12 +20,15 @@ type ArtifactRequest struct {
 	Method string
 	Name   string
 	File   string
-	// Companion asks for the file's companion instead (PEP 658); the file's verdict decides for both.
+	// Companion asks for the file's companion instead (PEP 658); the file's verdict decides for
+	// both.
 	Companion bool
 	// Authorization is the caller's credential; only the private upstream sees it.
 	Authorization string
 
-	worker bool // the mirror's: an upstream's throttled answer is left to a client that waits for the same file (R50)
+	// the mirror's: an upstream's throttled answer is left to a client that waits for the same file
+	// (R50)
+	worker bool
 }
 
 func (r ArtifactRequest) kind() upstream.Kind {
@@ -46,8 +49,9 @@ func (r ArtifactRequest) what() string {
 // companionSuffix makes a file's address its companion's (PEP 658).
 const companionSuffix = ".metadata"
 
-// Artifact is an answer for a file: the file, or a throttled answer that is handed on (R50). The caller closes Body; a Read that
-// fails means that the client must not take what it got for the whole file.
+// Artifact is an answer for a file: the file, or a throttled answer that is handed on (R50). The
+// caller closes Body; a Read that fails means that the client must not take what it got for the
+// whole file.
 type Artifact struct {
 	Status int
 	Header http.Header
@@ -56,7 +60,8 @@ type Artifact struct {
 	Relayed, Throttled bool
 }
 
-// Artifact gives one file under the same verdict as the listing (C11). Its errors are those of Listing.
+// Artifact gives one file under the same verdict as the listing (C11). Its errors are those of
+// Listing.
 func (g *Gate) Artifact(ctx context.Context, r ArtifactRequest) (*Artifact, error) {
 	a, err := g.artifact(ctx, r)
 	if e, ok := errors.AsType[*relayed](err); ok {
@@ -107,7 +112,8 @@ func (g *Gate) admitted(ctx context.Context, r ArtifactRequest, key string) (reg
 	if err != nil || g.listed(r, facts) {
 		return facts, err
 	}
-	facts, err = g.version(ctx, r.Name, key, r.what(), func(v registry.Version) bool { return g.listed(r, v) }) // it may have come since
+	// it may have come since
+	facts, err = g.version(ctx, r.Name, key, r.what(), func(v registry.Version) bool { return g.listed(r, v) })
 	if err == nil {
 		err = g.admitVersion(time.Now(), r.Name, facts)
 	}
@@ -146,11 +152,14 @@ func (g *Gate) current(ctx context.Context, name string) *entry {
 	return kept
 }
 
-// selected keeps the facts of one entry, and them alone: as the document has them, they would hold all of its text in memory.
+// selected keeps the facts of one entry, and them alone: as the document has them, they would hold
+// all of its text in memory.
 func (g *Gate) selected(key versionKey, v registry.Version, read time.Time) registry.Version {
 	own, size := v.Clone()
-	const fixed = 256                                                 // the key's and the value's place in the store
-	key = versionKey{strings.Clone(key.name), strings.Clone(key.key)} // they are parts of a request's address, which may be long
+	// the key's and the value's place in the store
+	const fixed = 256
+	// they are parts of a request's address, which may be long
+	key = versionKey{strings.Clone(key.name), strings.Clone(key.key)}
 	g.versions.Put(key, versionFacts{own, read}, int64(len(key.name)+len(key.key))+size+fixed)
 	return own
 }
@@ -204,7 +213,8 @@ type limitedBody struct {
 	io.Closer
 }
 
-// committed holds an answer back until its first byte is there, so that a client never sees a success that has no body (C51).
+// committed holds an answer back until its first byte is there, so that a client never sees a
+// success that has no body (C51).
 func committed(a *Artifact, method string) (*Artifact, error) {
 	if method != http.MethodGet {
 		return a, nil

@@ -6,7 +6,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/fake/packument"
 )
 
-// BenchmarkPack is what it takes to pack a document and to unpack it, without the scan that follows.
+// BenchmarkPack is what it takes to pack a document and to unpack it, without the scan that
+// follows.
 func BenchmarkPack(b *testing.B) {
 	for _, shape := range packument.Shapes() {
 		if shape.Name != "lodash" && shape.Name != "react" {

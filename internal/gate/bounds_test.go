@@ -10,8 +10,9 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
-// Nothing grows with traffic: the renderings of a document are few, however many names for itself the gate is told (Host fields), and however
-// often the document changes; and what they are charged is what they take.
+// Nothing grows with traffic: the renderings of a document are few, however many names for itself
+// the gate is told (Host fields), and however often the document changes; and what they are charged
+// is what they take.
 func TestRenderingsAreBounded(t *testing.T) {
 	g := newMemoryGate(t, 64<<20)
 	g.Ecosystem.Render = func(v registry.View) (registry.Rendering, error) {
@@ -62,7 +63,8 @@ func TestRenderingsAreBounded(t *testing.T) {
 	}
 }
 
-// C12, C44, and nothing grows with traffic: the facts that spare a listing read are kept up to a bound in bytes, whatever the names.
+// C12, C44, and nothing grows with traffic: the facts that spare a listing read are kept up to a
+// bound in bytes, whatever the names.
 func TestSelectedFactsAreBounded(t *testing.T) {
 	g := newMemoryGate(t, 1) // the least: one MiB of facts
 	doc := newMemoryGate(t, 64<<20).read("a", 50, time.Now()).doc

@@ -15,14 +15,16 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/upstream"
 )
 
-// entry is one public document with the validators that came with it; both change together or not at all (C61). It is never changed.
+// entry is one public document with the validators that came with it; both change together or not
+// at all (C61). It is never changed.
 type entry struct {
 	doc     registry.Document // nil while it is packed
 	packed  []byte            // the body of the document, then; see Documents
 	etag    string
 	fetched time.Time // when the body was read
 	checked time.Time // when an upstream last confirmed it
-	earlier bool      // it comes from an earlier process, and no upstream has confirmed it in this one
+	// it comes from an earlier process, and no upstream has confirmed it in this one
+	earlier bool
 
 	contentType string // of the body
 	url         *url.URL
@@ -32,7 +34,8 @@ type entry struct {
 
 // cost is the memory that an entry takes, without its renderings.
 func (e *entry) cost() int64 {
-	const fixed, each = 512, 32 // the entry, its key, its address and its place in the store; an element of elsewhere
+	// the entry, its key, its address and its place in the store; an element of elsewhere
+	const fixed, each = 512, 32
 	n := fixed + int64(len(e.etag)+len(e.contentType)+each*len(e.elsewhere)+cap(e.packed))
 	if e.doc != nil {
 		n += e.doc.Cost()
@@ -49,8 +52,9 @@ type fetched struct {
 	stale *Unavailable
 }
 
-// publicDocument gives the public document of a package: kept, fetched, or, while the authority cools, retained. Callers of the
-// same document share one read (R46). Its errors are those of Listing.
+// publicDocument gives the public document of a package: kept, fetched, or, while the authority
+// cools, retained. Callers of the same document share one read (R46). Its errors are those of
+// Listing.
 func (g *Gate) publicDocument(ctx context.Context, name string, maxAge time.Duration) (fetched, error) {
 	kept := g.recall(ctx, name)
 	ok := kept != nil
@@ -63,7 +67,8 @@ func (g *Gate) publicDocument(ctx context.Context, name string, maxAge time.Dura
 		err = g.unsent(g.Public, refusal)
 	} else {
 		out, err = g.fetches.Do(ctx, name, func(ctx context.Context) (fetched, error) {
-			now := g.recall(ctx, name) // a read that has ended since the look above has left its answer
+			// a read that has ended since the look above has left its answer
+			now := g.recall(ctx, name)
 			if now == nil {
 				now = kept
 			} else if time.Since(now.checked) < maxAge {
@@ -86,7 +91,8 @@ func (g *Gate) publicDocument(ctx context.Context, name string, maxAge time.Dura
 
 // fetch reads one listing from the public upstream and keeps it.
 func (g *Gate) fetch(ctx context.Context, name string, kept *entry) (fetched, error) {
-	name = strings.Clone(name) // it is a part of a request's address, which may be long, and is kept with the document
+	// it is a part of a request's address, which may be long, and is kept with the document
+	name = strings.Clone(name)
 	u, err := g.Public.Under(g.Ecosystem.ListingPath(name))
 	if err != nil {
 		return fetched{}, err
@@ -153,7 +159,8 @@ func (g *Gate) read(resp *upstream.Response, name string, kept *entry) (fetched,
 	return fetched{entry: e}, nil
 }
 
-// keep keeps an entry unless there is a newer one: the answer to a later question, which was read in less time.
+// keep keeps an entry unless there is a newer one: the answer to a later question, which was read
+// in less time.
 func (g *Gate) keep(name string, e *entry) {
 	g.documents.Swap(g.docKey(name), e, e.cost()+e.renderings.cost(), func(old *entry, ok bool) bool {
 		return !ok || !old.checked.After(e.checked)
@@ -169,8 +176,8 @@ func source(resp *http.Response, body []byte) registry.Source {
 	return src
 }
 
-// unreachable finds the entries whose files lie on hosts that are not configured, where only links count, and says so once for the
-// document.
+// unreachable finds the entries whose files lie on hosts that are not configured, where only links
+// count, and says so once for the document.
 func (g *Gate) unreachable(name string, doc registry.Document) map[int]bool {
 	if g.Ecosystem.ArtifactPath != nil {
 		return nil

@@ -56,7 +56,8 @@ type Unavailable struct {
 	Authority, Part string
 	Reason          string
 
-	taken *atomic.Bool // by the one caller of a shared read whose request the throttled answer is for
+	// by the one caller of a shared read whose request the throttled answer is for
+	taken *atomic.Bool
 }
 
 // Error implements error. It names the wait.

@@ -18,8 +18,8 @@ type Explanation struct {
 	policy.Verdict
 }
 
-// Explain judges the public versions of a package as Listing and Artifact do; a version limits it to
-// that one. Nobody is asked about a first-party name. Its errors are those of Listing.
+// Explain judges the public versions of a package as Listing and Artifact do; a version limits it
+// to that one. Nobody is asked about a first-party name. Its errors are those of Listing.
 func (g *Gate) Explain(ctx context.Context, name, version string) ([]Explanation, error) {
 	if g.firstParty(name) {
 		return []Explanation{{Version: cmp.Or(version, "*"), Verdict: policy.Verdict{

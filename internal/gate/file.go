@@ -34,7 +34,8 @@ func (g *Gate) publicArtifact(ctx context.Context, r ArtifactRequest, v registry
 	return g.publicFile(r, resp, p)
 }
 
-// askFile asks an upstream for a file. An answer other than the file is an error, of type *refused where it may be handed on.
+// askFile asks an upstream for a file. An answer other than the file is an error, of type *refused
+// where it may be handed on.
 func (g *Gate) askFile(ctx context.Context, r ArtifactRequest, p place) (*upstream.Response, error) {
 	resp, err := p.upstream.Do(ctx, upstream.Request{Method: r.Method, URL: p.url, Kind: r.kind()})
 	if err != nil {
@@ -56,8 +57,9 @@ func (g *Gate) askFile(ctx context.Context, r ArtifactRequest, p place) (*upstre
 	return nil, &BadUpstream{Status: s, Reason: fmt.Sprintf("the public registry answered a file request with status %d", s)}
 }
 
-// refused is an upstream's own refusal of a file. A throttled one is handed to one caller as it came (R50); others who waited for the
-// same transfer hear of the cooldown (R51). One that began no cooldown is for everybody (R3).
+// refused is an upstream's own refusal of a file. A throttled one is handed to one caller as it
+// came (R50); others who waited for the same transfer hear of the cooldown (R51). One that began no
+// cooldown is for everybody (R3).
 type refused struct {
 	from      *upstream.Public
 	status    int
@@ -124,14 +126,16 @@ func (e *relayed) artifact() *Artifact {
 	return &Artifact{Status: e.status, Header: e.header, Relayed: true, Throttled: e.throttled, Body: io.NopCloser(bytes.NewReader(e.body))}
 }
 
-// storeName is the name under which a file is kept: its strongest digest. Only digests that nobody can forge are names.
+// storeName is the name under which a file is kept: its strongest digest. Only digests that nobody
+// can forge are names.
 func storeName(digests []registry.Digest) (name string, d registry.Digest, ok bool) {
 	d, ok = integrity.Strongest(digests, integrity.SHA256)
 	return d.Algorithm + "-" + hex.EncodeToString(d.Sum), d, ok
 }
 
-// storedFile serves a public file from the store, or through it: fetched once for everybody who waits, verified before it is kept, and
-// read while it grows (R88). A kept file needs no request, so a cooldown does not concern it.
+// storedFile serves a public file from the store, or through it: fetched once for everybody who
+// waits, verified before it is kept, and read while it grows (R88). A kept file needs no request,
+// so a cooldown does not concern it.
 func (g *Gate) storedFile(ctx context.Context, r ArtifactRequest, p place, name string, digest registry.Digest) (*Artifact, error) {
 	header := http.Header{}
 	header.Set("Content-Type", "application/octet-stream")
@@ -174,8 +178,9 @@ func (g *Gate) storedFile(ctx context.Context, r ArtifactRequest, p place, name 
 	return committed(a, r.Method)
 }
 
-// publicFile is a public file on its way to a client, hashed as it passes. A companion is text that an upstream may pack although it was
-// not asked to; it is small, so it is unpacked and checked before anything is sent.
+// publicFile is a public file on its way to a client, hashed as it passes. A companion is text that
+// an upstream may pack although it was not asked to; it is small, so it is unpacked and checked
+// before anything is sent.
 func (g *Gate) publicFile(r ArtifactRequest, resp *upstream.Response, p place) (*Artifact, error) {
 	a := &Artifact{Status: resp.StatusCode, Header: artifactHeader(resp.Response), Body: resp.Body}
 	if r.Method != http.MethodGet {

@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// artifactHeader is what a file's answer keeps of the upstream's: no encodings, no cookies, nothing that would let another cache
-// answer past the rules. Intermediaries must not touch the bytes (C30).
+// artifactHeader is what a file's answer keeps of the upstream's: no encodings, no cookies, nothing
+// that would let another cache answer past the rules. Intermediaries must not touch the bytes
+// (C30).
 func artifactHeader(resp *http.Response) http.Header {
 	h := http.Header{}
 	for _, name := range []string{"Content-Length", "Content-Type", "Etag", "Last-Modified"} {

@@ -89,7 +89,8 @@ func (g *Gate) publicIndex(ctx context.Context) (names []string, stale *Unavaila
 		return kept.names, nil, nil
 	}
 	fresh, err := g.indexes.Do(ctx, "", func(ctx context.Context) (*index, error) {
-		if now := g.projects.Load(); now != nil && time.Since(now.checked) < g.TTL { // read since the look above
+		// read since the look above
+		if now := g.projects.Load(); now != nil && time.Since(now.checked) < g.TTL {
 			return now, nil
 		}
 		return g.fetchIndex(ctx)
@@ -154,7 +155,8 @@ func (g *Gate) readIndex(resp *http.Response) ([]string, error) {
 	return g.Ecosystem.ScanIndex(source(resp, body))
 }
 
-// publicStatus types an answer to a public metadata read that is not the document (R45, R92); an absence is *NotFound.
+// publicStatus types an answer to a public metadata read that is not the document (R45, R92); an
+// absence is *NotFound.
 func (g *Gate) publicStatus(resp *upstream.Response, what string) error {
 	switch s := resp.StatusCode; {
 	case resp.Throttled:
@@ -168,7 +170,8 @@ func (g *Gate) publicStatus(resp *upstream.Response, what string) error {
 	}
 }
 
-// older reports whether a document is from before the kept one, by the upstream's own count of changes (C22).
+// older reports whether a document is from before the kept one, by the upstream's own count of
+// changes (C22).
 func (g *Gate) older(doc registry.Document, kept *entry) bool {
 	if g.Ecosystem.Serial == nil || kept == nil {
 		return false

@@ -24,11 +24,15 @@ type Degradation string
 
 // The reasons, which are also the label of the metric.
 const (
-	Complete          Degradation = ""
-	DegradedCooldown  Degradation = "cooldown" // public versions are missing while their authority cools (R43)
-	DegradedRetained  Degradation = "retained" // from before the cooldown, and older than its time (R87)
-	DegradedPrivate   Degradation = "private"  // the private upstream failed (R93)
-	DegradedTransient Degradation = "upstream" // the public upstream failed, and the private one resolved
+	Complete Degradation = ""
+	// DegradedCooldown: public versions are missing while their authority cools (R43)
+	DegradedCooldown Degradation = "cooldown"
+	// DegradedRetained: from before the cooldown, and older than its time (R87)
+	DegradedRetained Degradation = "retained"
+	// DegradedPrivate: the private upstream failed (R93)
+	DegradedPrivate Degradation = "private"
+	// DegradedTransient: the public upstream failed, and the private one resolved
+	DegradedTransient Degradation = "upstream"
 )
 
 // Listing is a rendered listing and how to serve it.
@@ -49,8 +53,9 @@ func (l *Listing) As(contentType string) *Listing {
 	return &other
 }
 
-// Listing gives a package's listing: the private versions, and the public ones that the rules admit. Its errors are *NotFound,
-// *Denied, *Forbidden, *Unavailable and *BadUpstream; anything else is a fault of ours.
+// Listing gives a package's listing: the private versions, and the public ones that the rules
+// admit. Its errors are *NotFound, *Denied, *Forbidden, *Unavailable and *BadUpstream; anything
+// else is a fault of ours.
 func (g *Gate) Listing(ctx context.Context, r ListingRequest) (*Listing, error) {
 	l, err := g.listing(ctx, r)
 	if err != nil {
@@ -81,8 +86,8 @@ func (g *Gate) listing(ctx context.Context, r ListingRequest) (*Listing, error) 
 	return l, nil
 }
 
-// Version gives the object of one version, by its number or a dist-tag of the listing, under the same rules and with the same errors
-// as Listing.
+// Version gives the object of one version, by its number or a dist-tag of the listing, under the
+// same rules and with the same errors as Listing.
 func (g *Gate) Version(ctx context.Context, r ListingRequest, selector string) (*Listing, error) {
 	l, err := g.oneVersion(ctx, r, selector)
 	if err != nil {
@@ -99,7 +104,8 @@ func (g *Gate) oneVersion(ctx context.Context, r ListingRequest, selector string
 		return nil, err
 	}
 	out, named, err := g.pick(r, res, selector)
-	if isDenial(err) && !named && res.public != nil && res.missing == nil { // it may have been published since
+	// it may have been published since
+	if isDenial(err) && !named && res.public != nil && res.missing == nil {
 		got, unread := g.confirmed(ctx, r.Name, fetched{entry: res.public, fresh: res.fresh})
 		switch {
 		case unread != nil:
@@ -206,8 +212,9 @@ func (g *Gate) resolve(ctx context.Context, name, authorization string) (resolve
 	return res, nil
 }
 
-// withoutPublic serves the private versions while the public upstream cannot answer, and says so (R43); with none to serve, the
-// client hears of the public trouble, or of the longer wait of two (R44).
+// withoutPublic serves the private versions while the public upstream cannot answer, and says so
+// (R43); with none to serve, the client hears of the public trouble, or of the longer wait of two
+// (R44).
 func (g *Gate) withoutPublic(res resolved, cause error) (resolved, error) {
 	_, transient := errors.AsType[*Unavailable](cause)
 	_, bad := errors.AsType[*BadUpstream](cause)
@@ -225,8 +232,8 @@ func (g *Gate) withoutPublic(res resolved, cause error) (resolved, error) {
 	return res, nil
 }
 
-// privatePart reads the private upstream. A failure that the mount tolerates comes back as failed, any other as the error, joined
-// with a cooldown that the client will meet anyway (R44).
+// privatePart reads the private upstream. A failure that the mount tolerates comes back as failed,
+// any other as the error, joined with a cooldown that the client will meet anyway (R44).
 func (g *Gate) privatePart(ctx context.Context, name, authorization string) (doc registry.Document, failed *Unavailable, err error) {
 	if g.Private == nil {
 		return nil, nil, nil
@@ -255,7 +262,8 @@ func (g *Gate) cooling() *Unavailable {
 	return e
 }
 
-// admission is which versions of a public document the rules admit now, and until when that stays so.
+// admission is which versions of a public document the rules admit now, and until when that stays
+// so.
 type admission struct {
 	keep  []bool
 	count int
@@ -288,7 +296,8 @@ func (g *Gate) admit(now time.Time, set *policy.Set, name string, e *entry) admi
 	return a
 }
 
-// deniedListing explains a listing with nothing to serve by the version that will be admitted first, or else by the last one.
+// deniedListing explains a listing with nothing to serve by the version that will be admitted
+// first, or else by the last one.
 func (g *Gate) deniedListing(now time.Time, set *policy.Set, name string, e *entry) error {
 	versions := e.doc.Versions()
 	if len(versions) == len(e.elsewhere) {

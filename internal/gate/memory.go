@@ -11,8 +11,9 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
-// Documents is the memory of all mounts: public documents and their renderings. When room is short, those that were used least recently lose
-// their renderings first, are then kept packed, and go at last.
+// Documents is the memory of all mounts: public documents and their renderings. When room is short,
+// those that were used least recently lose their renderings first, are then kept packed, and go at
+// last.
 type Documents struct {
 	store    *cache.Store[docKey, *entry]
 	versions int64
@@ -36,13 +37,15 @@ func NewDocuments(maxBytes int64) *Documents {
 // Size returns how many documents are kept and their cost in bytes, renderings included.
 func (d *Documents) Size() (n int, bytes int64) { return d.store.Size() }
 
-// Cold returns how many of the documents take as little room as they can, most of them packed, and their part of the cost.
+// Cold returns how many of the documents take as little room as they can, most of them packed, and
+// their part of the cost.
 func (d *Documents) Cold() (n int, bytes int64) { return d.store.Cold() }
 
 // Close returns when no document is being packed. No gate may use the memory any more.
 func (d *Documents) Close() { d.store.Wait() }
 
-// Listings yields the public documents that are kept, for a dry run of other rules. Those that are packed stay so.
+// Listings yields the public documents that are kept, for a dry run of other rules. Those that are
+// packed stay so.
 func (d *Documents) Listings() iter.Seq2[registry.Package, registry.Document] {
 	all := d.store.All()
 	return func(yield func(registry.Package, registry.Document) bool) {
@@ -70,7 +73,8 @@ func trim(e *entry) (*entry, int64, bool) {
 // minPackedSource is the size of a body below which packing saves too little.
 const minPackedSource = 8 << 10
 
-// pack is an entry with the packed body in place of the document. All else that came with the body stays with it (C61).
+// pack is an entry with the packed body in place of the document. All else that came with the body
+// stays with it (C61).
 func (d *Documents) pack(e *entry) (*entry, int64, bool) {
 	body := e.doc.Source()
 	if len(body) < minPackedSource {
@@ -103,7 +107,8 @@ type codec struct {
 	dec            *zstd.Decoder
 }
 
-// packWindow is how far back a packed body may refer: a listing repeats itself from one version to the next.
+// packWindow is how far back a packed body may refer: a listing repeats itself from one version to
+// the next.
 const packWindow = 1 << 20
 
 func (c *codec) pack(body []byte) []byte {

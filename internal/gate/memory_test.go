@@ -20,7 +20,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/registry/registrytest"
 )
 
-// memoryGate is a gate without upstreams: its memory alone is looked at. Each scan takes a second of virtual time when slow is set.
+// memoryGate is a gate without upstreams: its memory alone is looked at. Each scan takes a second
+// of virtual time when slow is set.
 type memoryGate struct {
 	*Gate
 	t     *testing.T
@@ -43,8 +44,8 @@ func newMemoryGate(t *testing.T, maxBytes int64) *memoryGate {
 	return g
 }
 
-// lines is a document of a protocol of its own: a version in each line, up to the first space. As in all documents, what it tells of a version
-// is a part of its text.
+// lines is a document of a protocol of its own: a version in each line, up to the first space. As
+// in all documents, what it tells of a version is a part of its text.
 type lines struct {
 	body     []byte
 	text     string
@@ -126,7 +127,8 @@ func TestPackedDocumentIsTheSameAgain(t *testing.T) {
 	}
 }
 
-// R46: any number of requests for a packed document unpack it once, and it stays unpacked. One that cannot be unpacked is forgotten.
+// R46: any number of requests for a packed document unpack it once, and it stays unpacked. One that
+// cannot be unpacked is forgotten.
 func TestPackedDocumentIsUnpackedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newMemoryGate(t, 64<<20)
@@ -155,7 +157,8 @@ func TestPackedDocumentIsUnpackedOnce(t *testing.T) {
 	})
 }
 
-// What happens while a document is unpacked is newer than it: another document, or the upstream's word that there is none.
+// What happens while a document is unpacked is newer than it: another document, or the upstream's
+// word that there is none.
 func TestUnpackedDocumentReplacesNothingNewer(t *testing.T) {
 	for name, meanwhile := range map[string]func(*memoryGate){
 		"fetched": func(g *memoryGate) { g.read("a", 50, time.Now()) },
@@ -206,15 +209,17 @@ func TestListingsOfPackedDocuments(t *testing.T) {
 	}
 }
 
-// Issue 7: memory stays within the budget plus 20 %, whatever passes through: the documents themselves, the facts that artifact requests
-// leave behind, and the keys, which are parts of long addresses. C43.
+// Issue 7: memory stays within the budget plus 20 %, whatever passes through: the documents
+// themselves, the facts that artifact requests leave behind, and the keys, which are parts of long
+// addresses. C43.
 func TestMemoryStaysWithinTheBudget(t *testing.T) {
 	const budget, documents = 4 << 20, 200
 	g := newMemoryGate(t, budget)
 	base := registrytest.Heap()
 	for i := range documents {
 		name := fmt.Sprintf("package-%d", i)
-		long := strings.Clone(name + "?" + strings.Repeat("x", 60_000))[:len(name)] // as a request has it
+		// as a request has it
+		long := strings.Clone(name + "?" + strings.Repeat("x", 60_000))[:len(name)]
 		e := g.read(strings.Clone(name), 60, time.Now())
 		g.selected(versionKey{long, "1"}, e.doc.Versions()[0], e.checked)
 		g.selected(versionKey{long, "2"}, e.doc.Versions()[50], e.checked)

@@ -15,11 +15,14 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/upstream"
 )
 
-// Copy is a public file on its way into the mirror, admitted as it would be for a client. The caller closes Body.
+// Copy is a public file on its way into the mirror, admitted as it would be for a client. The
+// caller closes Body.
 type Copy struct {
-	// Version holds the facts that the rules admitted; Artifacts[0] is the file with the digests that the body must have.
+	// Version holds the facts that the rules admitted; Artifacts[0] is the file with the digests
+	// that the body must have.
 	Version registry.Version
-	// Manifest is the version's object as the listing has it, its links below the base that was asked for; nil where the protocol has none.
+	// Manifest is the version's object as the listing has it, its links below the base that was
+	// asked for; nil where the protocol has none.
 	Manifest []byte
 	// Size is the length that the upstream announces, or -1.
 	Size int64
@@ -35,7 +38,8 @@ func (e *Mismatch) Error() string {
 	return e.File + " does not have the digest in the listing"
 }
 
-// Refused says that the public upstream answered a file with a status that will not change by asking again (C50).
+// Refused says that the public upstream answered a file with a status that will not change by
+// asking again (C50).
 type Refused struct{ Status int }
 
 // Error implements error.
@@ -43,10 +47,11 @@ func (e *Refused) Error() string {
 	return fmt.Sprintf("the public registry answered the file request with status %d", e.Status)
 }
 
-// Fetch is the public part of Artifact for the mirror: the same admission over the same facts, the same cooled client, and a body that is
-// checked against the digest of the listing that admitted it. First-party names are not found, whoever asks. Base is the mirror's
-// address, below which the manifest's links are put. Beside the errors of Artifact it gives *Mismatch, in Body, and *Refused; a throttled
-// answer is an *Unavailable with the cooldown that it started (R58).
+// Fetch is the public part of Artifact for the mirror: the same admission over the same facts, the
+// same cooled client, and a body that is checked against the digest of the listing that admitted
+// it. First-party names are not found, whoever asks. Base is the mirror's address, below which the
+// manifest's links are put. Beside the errors of Artifact it gives *Mismatch, in Body, and
+// *Refused; a throttled answer is an *Unavailable with the cooldown that it started (R58).
 func (g *Gate) Fetch(ctx context.Context, name, file, base string) (*Copy, error) {
 	ctx = upstream.Background(ctx)
 	key, ok := g.Ecosystem.KeyOfFile(name, file)
@@ -83,7 +88,8 @@ func (g *Gate) manifest(name, base string, doc registry.Document, i int) ([]byte
 	return r.Body, err
 }
 
-// open asks for the file as a client's request does, from the store of files first, and fills in the copy.
+// open asks for the file as a client's request does, from the store of files first, and fills in
+// the copy.
 func (g *Gate) open(ctx context.Context, r ArtifactRequest, out *Copy) error {
 	p, err := g.locate(r, out.Version)
 	if err != nil {
@@ -127,7 +133,8 @@ func (m mismatching) Read(p []byte) (int, error) {
 	return n, mismatch(err, m.file)
 }
 
-// SetMirror lets every public file that a client gets be offered to the mirror. The function must not wait. nil takes it away.
+// SetMirror lets every public file that a client gets be offered to the mirror. The function must
+// not wait. nil takes it away.
 func (g *Gate) SetMirror(offer func(name, version, file string)) {
 	if offer == nil {
 		g.offer.Store(nil)
@@ -136,15 +143,16 @@ func (g *Gate) SetMirror(offer func(name, version, file string)) {
 	g.offer.Store(&offer)
 }
 
-// offerFile offers a file that is on its way to a client. A throttled answer and a refusal offer nothing (R53), nor does a HEAD.
+// offerFile offers a file that is on its way to a client. A throttled answer and a refusal offer
+// nothing (R53), nor does a HEAD.
 func (g *Gate) offerFile(r ArtifactRequest, v registry.Version) {
 	if offer := g.offer.Load(); offer != nil && r.Method == http.MethodGet && !r.Companion {
 		(*offer)(r.Name, v.Version, r.File)
 	}
 }
 
-// FilesOf lists the entries of the public listing whose version is the one that is meant, each with its file, whatever the rules say: a file is
-// admitted when it is fetched.
+// FilesOf lists the entries of the public listing whose version is the one that is meant, each with
+// its file, whatever the rules say: a file is admitted when it is fetched.
 func (g *Gate) FilesOf(ctx context.Context, name string, meant func(version string) bool) ([]registry.Version, error) {
 	ctx = upstream.Background(ctx)
 	if g.firstParty(name) {

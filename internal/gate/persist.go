@@ -17,7 +17,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
-// archiveName is where a document is kept. What one upstream says is never taken for another's word.
+// archiveName is where a document is kept. What one upstream says is never taken for another's
+// word.
 func (g *Gate) archiveName(name string) string {
 	sum := sha256.Sum256([]byte(g.Ecosystem.Name + "\n" + g.Public.Base() + "\n" + name))
 	return hex.EncodeToString(sum[:])
@@ -44,8 +45,9 @@ func (g *Gate) touch(name string, at time.Time) {
 	}
 }
 
-// recall gives the kept document of a package, ready for use; nil when there is none. One that is packed is unpacked, and one that only the
-// disk has is read, once for everybody who waits. Its age goes on from when an upstream last confirmed it.
+// recall gives the kept document of a package, ready for use; nil when there is none. One that is
+// packed is unpacked, and one that only the disk has is read, once for everybody who waits. Its age
+// goes on from when an upstream last confirmed it.
 func (g *Gate) recall(ctx context.Context, name string) *entry {
 	kept, ok := g.documents.Get(g.docKey(name))
 	switch {
@@ -61,7 +63,8 @@ func (g *Gate) recall(ctx context.Context, name string) *entry {
 	return e // nil with an error
 }
 
-// revive makes a kept document ready for use. It takes the place of its other form only: what came or went meanwhile is newer.
+// revive makes a kept document ready for use. It takes the place of its other form only: what came
+// or went meanwhile is newer.
 func (g *Gate) revive(name string) (*entry, error) {
 	name = strings.Clone(name) // as in fetch
 	key := g.docKey(name)
@@ -96,7 +99,8 @@ func (g *Gate) archived(name string) bool {
 	return g.Archive != nil && g.Archive.files.Has(g.archiveName(name))
 }
 
-// forget drops a document in all its forms, the one on disk first: what revive takes from there, it keeps only while it is there.
+// forget drops a document in all its forms, the one on disk first: what revive takes from there, it
+// keeps only while it is there.
 func (g *Gate) forget(name string) {
 	if g.Archive != nil {
 		g.Archive.drop(g.archiveName(name))
@@ -104,7 +108,8 @@ func (g *Gate) forget(name string) {
 	g.documents.Delete(g.docKey(name))
 }
 
-// errUnopened says that a kept document cannot be opened. If it is there at all, it may be used later.
+// errUnopened says that a kept document cannot be opened. If it is there at all, it may be used
+// later.
 var errUnopened = errors.New("it cannot be opened")
 
 func (g *Gate) load(name string) (*entry, error) {

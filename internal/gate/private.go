@@ -13,8 +13,8 @@ import (
 	"github.com/ecluse-gate/ecluse/retryafter"
 )
 
-// privateDocument reads a listing from the private upstream with the caller's credential. It is never kept nor shared. A nil
-// document without an error is an absence.
+// privateDocument reads a listing from the private upstream with the caller's credential. It is
+// never kept nor shared. A nil document without an error is an absence.
 func (g *Gate) privateDocument(ctx context.Context, name, authorization string) (registry.Document, error) {
 	u, err := g.Private.Under(g.Ecosystem.ListingPath(name))
 	if err != nil {

@@ -27,7 +27,8 @@ type PublishRequest struct {
 // PublishRule is the rule that admits first-party names for publication and no others.
 const PublishRule = "first-party"
 
-// MayPublish tells whether a name may be published here: an error is a *Denied. A public name would not resolve to what was published.
+// MayPublish tells whether a name may be published here: an error is a *Denied. A public name would
+// not resolve to what was published.
 func (g *Gate) MayPublish(name string) error {
 	if g.firstParty(name) {
 		return nil
@@ -38,9 +39,10 @@ func (g *Gate) MayPublish(name string) error {
 	}}
 }
 
-// Publish sends a package to the publication target, once, and gives its answer as it came, whatever the status (tc-079). No cooldown
-// concerns it (R8, R39). When no answer comes nobody knows what the target did, and the error says so: a *BadUpstream, since asking again is
-// not what a client should do (tc-080, tc-081).
+// Publish sends a package to the publication target, once, and gives its answer as it came,
+// whatever the status (tc-079). No cooldown concerns it (R8, R39). When no answer comes nobody
+// knows what the target did, and the error says so: a *BadUpstream, since asking again is not what
+// a client should do (tc-080, tc-081).
 func (g *Gate) Publish(ctx context.Context, r PublishRequest) (*Artifact, error) {
 	u := g.Options.Publish.URL()
 	if r.Path != "" {

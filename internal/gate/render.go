@@ -25,7 +25,8 @@ const (
 	Zstd     Encoding = "zstd"
 )
 
-// Rendered is one representation of a listing with its strong validators. It is immutable and safe for concurrent use.
+// Rendered is one representation of a listing with its strong validators. It is immutable and safe
+// for concurrent use.
 type Rendered struct {
 	body        *segment.Body
 	contentType string
@@ -33,7 +34,8 @@ type Rendered struct {
 	packed      *packed
 }
 
-// packed tells, when a body has been packed for its first reader in an encoding, that it costs more now.
+// packed tells, when a body has been packed for its first reader in an encoding, that it costs more
+// now.
 type packed struct {
 	gzip, zstd sync.Once
 	tell       func() // nil: nobody counts
@@ -42,7 +44,8 @@ type packed struct {
 // ContentType is the media type of the listing.
 func (r *Rendered) ContentType() string { return r.contentType }
 
-// Packs reports whether the body is large enough to be packed; one that is not has no encoding but Identity.
+// Packs reports whether the body is large enough to be packed; one that is not has no encoding but
+// Identity.
 func (r *Rendered) Packs() bool { return len(r.body.Plain()) >= minPacked }
 
 // ETag is the strong entity tag of the listing in an encoding. It costs no packing.
@@ -88,11 +91,13 @@ func newRendered(out registry.Rendering, prior *segment.Body) *Rendered {
 	}
 }
 
-// maxForms bounds the renderings that are kept of one document: a mount has few forms and few names for itself.
+// maxForms bounds the renderings that are kept of one document: a mount has few forms and few names
+// for itself.
 const maxForms = 8
 
-// renderings are what was rendered from one public document alone. Each serves until the rules change or the first denied version
-// comes of age; then the next one takes over from it what did not change.
+// renderings are what was rendered from one public document alone. Each serves until the rules
+// change or the first denied version comes of age; then the next one takes over from it what did
+// not change.
 type renderings struct {
 	mu     sync.Mutex // guards all below; held while rendering, so that a crowd renders once
 	forms  map[formKey]kept
@@ -114,7 +119,8 @@ func (r *renderings) cost() int64 {
 	return r.memory
 }
 
-// successor begins the renderings of the next document of the same package: those of this one that serve are there to take over from.
+// successor begins the renderings of the next document of the same package: those of this one that
+// serve are there to take over from.
 func (r *renderings) successor() *renderings {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -152,13 +158,15 @@ func (r *renderings) recount(key formKey, rendered *Rendered) int64 {
 	return r.set(key, k)
 }
 
-// renderPublic renders a public document alone, which is the same for every caller and is therefore kept with it.
+// renderPublic renders a public document alone, which is the same for every caller and is therefore
+// kept with it.
 func (g *Gate) renderPublic(r ListingRequest, e *entry) (*Rendered, error) {
 	now, set := time.Now(), g.policy.Load()
 	return g.renderKept(now, set, r, e, func() admission { return g.admit(now, set, r.Name, e) })
 }
 
-// renderKept gives the rendering that is kept of a public document, or keeps one of what admit admits.
+// renderKept gives the rendering that is kept of a public document, or keeps one of what admit
+// admits.
 func (g *Gate) renderKept(now time.Time, set *policy.Set, r ListingRequest, e *entry, admit func() admission) (*Rendered, error) {
 	key, rs := formKey{r.Form, r.Base}, e.renderings
 	rs.mu.Lock()
@@ -188,8 +196,9 @@ func (g *Gate) renderKept(now time.Time, set *policy.Set, r ListingRequest, e *e
 	return rendered, nil
 }
 
-// renderMerged renders private and admitted public versions together; private ones win. It is kept for nobody. What it shares with the
-// rendering of the public document alone, which is kept, is taken over from there, and packed for both; nothing else leads from here to there.
+// renderMerged renders private and admitted public versions together; private ones win. It is kept
+// for nobody. What it shares with the rendering of the public document alone, which is kept, is
+// taken over from there, and packed for both; nothing else leads from here to there.
 func (g *Gate) renderMerged(r ListingRequest, res resolved) (*Rendered, error) {
 	now, set := time.Now(), g.policy.Load()
 	parts, a, err := g.parts(now, set, r.Name, res)
@@ -217,8 +226,8 @@ func (g *Gate) renderMerged(r ListingRequest, res resolved) (*Rendered, error) {
 	return rendered, nil
 }
 
-// parts are the documents of a listing with what may be served of each: every private version, and the public ones that the rules
-// admit. Nothing to serve at all is an error that says why.
+// parts are the documents of a listing with what may be served of each: every private version, and
+// the public ones that the rules admit. Nothing to serve at all is an error that says why.
 func (g *Gate) parts(now time.Time, set *policy.Set, name string, res resolved) (parts []registry.Part, a admission, err error) {
 	count := 0
 	if res.private != nil {

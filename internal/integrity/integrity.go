@@ -1,4 +1,5 @@
-// Package integrity knows digests: how strong they are, and whether a file is the one that they name.
+// Package integrity knows digests: how strong they are, and whether a file is the one that they
+// name.
 package integrity
 
 import (
@@ -80,7 +81,8 @@ func NewHash(algorithm string) hash.Hash {
 	return nil
 }
 
-// Strongest is the first digest of at least a strength that can be checked; digests stand strongest first.
+// Strongest is the first digest of at least a strength that can be checked; digests stand strongest
+// first.
 func Strongest(digests []registry.Digest, least Floor) (registry.Digest, bool) {
 	for _, d := range digests {
 		if h := NewHash(d.Algorithm); h != nil && Strength(d.Algorithm) >= least && h.Size() == len(d.Sum) {
@@ -101,8 +103,9 @@ func Match(h hash.Hash, want []byte) error {
 // piece is how much of a body is held back until the whole is known to be right.
 const piece = 32 << 10
 
-// Verify checks a body against the strongest digest that can be checked. The last piece is held back until the whole is known to be right,
-// so that no reader ever holds a complete bad file: it gets ErrMismatch instead. Without such a digest the body passes as it is.
+// Verify checks a body against the strongest digest that can be checked. The last piece is held
+// back until the whole is known to be right, so that no reader ever holds a complete bad file: it
+// gets ErrMismatch instead. Without such a digest the body passes as it is.
 func Verify(body io.ReadCloser, digests []registry.Digest) io.ReadCloser {
 	d, ok := Strongest(digests, SHA1)
 	if !ok {
@@ -157,7 +160,8 @@ func (v *verifier) advance() {
 	v.ready = append(slices.Clip(v.ready), v.held...)
 }
 
-// fill reads until the buffer is full or the body ends, which is io.EOF alone: an error of the body is never mistaken for its end.
+// fill reads until the buffer is full or the body ends, which is io.EOF alone: an error of the body
+// is never mistaken for its end.
 func fill(r io.Reader, buf []byte) (n int, err error) {
 	for n < len(buf) && err == nil {
 		var m int

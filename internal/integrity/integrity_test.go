@@ -37,7 +37,8 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// C29: a cut body ends with its own error, also when that is an unexpected EOF, and never as a whole.
+// C29: a cut body ends with its own error, also when that is an unexpected EOF, and never as a
+// whole.
 func TestVerifyCut(t *testing.T) {
 	content := bytes.Repeat([]byte("a"), 3*piece)
 	body := io.MultiReader(bytes.NewReader(content[:piece+100]), iotest.ErrReader(io.ErrUnexpectedEOF))

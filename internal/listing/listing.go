@@ -1,9 +1,11 @@
-// Package listing is the span engine under every ecosystem's listings: one strict scan of a JSON document, facts and spans
-// kept instead of decoded values, and views of the document assembled by splicing those spans.
+// Package listing is the span engine under every ecosystem's listings: one strict scan of a JSON
+// document, facts and spans kept instead of decoded values, and views of the document assembled by
+// splicing those spans.
 //
-// The package knows JSON and nothing about any registry: which members matter, and what they mean, is said by the ecosystem's
-// package, which drives a [Scanner]. Everything that the driver does not enter is validated and skipped, so unknown fields reach
-// a rendering byte for byte, and nothing is ever decoded into maps.
+// The package knows JSON and nothing about any registry: which members matter, and what they mean,
+// is said by the ecosystem's package, which drives a [Scanner]. Everything that the driver does not
+// enter is validated and skipped, so unknown fields reach a rendering byte for byte, and nothing is
+// ever decoded into maps.
 package listing
 
 import (
@@ -14,7 +16,8 @@ import (
 // MaxBytes bounds a document. The largest listings known are about 40 MB.
 const MaxBytes = 64 << 20
 
-// MaxDepth bounds how deeply arrays and objects may be nested. It is at most 64: the scanner keeps its stack in one word.
+// MaxDepth bounds how deeply arrays and objects may be nested. It is at most 64: the scanner keeps
+// its stack in one word.
 const MaxDepth = 64
 
 // Span is a half-open range of bytes of a document. The zero Span is empty and stands for "absent".
@@ -42,6 +45,6 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string { return fmt.Sprintf("%s at byte %d", e.Reason, e.Offset) }
 
-// text views bytes as a string without copying them. It is sound as long as nobody writes to doc afterwards, which
-// [NewScanner] demands of its caller.
+// text views bytes as a string without copying them. It is sound as long as nobody writes to doc
+// afterwards, which [NewScanner] demands of its caller.
 func text(doc []byte) string { return unsafe.String(unsafe.SliceData(doc), len(doc)) }

@@ -2,8 +2,8 @@ package listing
 
 import "unsafe"
 
-// Beside is about how many bytes of memory a string takes beside the document: none if it is a part of it, as most are that hold no
-// escapes.
+// Beside is about how many bytes of memory a string takes beside the document: none if it is a part
+// of it, as most are that hold no escapes.
 func Beside(doc, s string) int {
 	start, at := uintptr(unsafe.Pointer(unsafe.StringData(doc))), uintptr(unsafe.Pointer(unsafe.StringData(s)))
 	if at >= start && at < start+uintptr(len(doc)) {

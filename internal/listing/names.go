@@ -2,10 +2,12 @@ package listing
 
 import "hash/maphash"
 
-// Names finds the position of a name among many, in 12 to 24 bytes per name; the names themselves stay with the caller. Positions are
-// given in the order of adding, from 0. Once nothing is added any more it is safe for concurrent use. The zero Names is empty.
+// Names finds the position of a name among many, in 12 to 24 bytes per name; the names themselves
+// stay with the caller. Positions are given in the order of adding, from 0. Once nothing is added
+// any more it is safe for concurrent use. The zero Names is empty.
 type Names struct {
-	slots []uint64 // a free slot is 0; others hold half of the name's hash, and its position plus one
+	// a free slot is 0; others hold half of the name's hash, and its position plus one
+	slots []uint64
 	n     int
 }
 
@@ -26,13 +28,15 @@ func (t *Names) Grow(n int) {
 	}
 }
 
-// Add gives the next position to a name, unless an earlier one has it already: then it returns that one and again is true, and the
-// position is used up all the same. name returns the name at an earlier position.
+// Add gives the next position to a name, unless an earlier one has it already: then it returns that
+// one and again is true, and the position is used up all the same. name returns the name at an
+// earlier position.
 func (t *Names) Add(want string, name func(i int) string) (at int, again bool) {
 	return t.add(Hash(want), func(i int) bool { return name(i) == want })
 }
 
-// AddHash is Add for a name of which the hash was taken before. name returns also the name at the next position, and is mostly not called at all.
+// AddHash is Add for a name of which the hash was taken before. name returns also the name at the
+// next position, and is mostly not called at all.
 func (t *Names) AddHash(hash uint64, name func(i int) string) (at int, again bool) {
 	next := t.n
 	return t.add(hash, func(i int) bool { return name(i) == name(next) })
@@ -61,8 +65,9 @@ func (t *Names) Lookup(want string, name func(i int) string) int {
 // Cost is the number of bytes that the index takes.
 func (t *Names) Cost() int64 { return int64(cap(t.slots)) * 8 }
 
-// find returns the position of a name, or -1 and the slot where it belongs. The names are looked at only where half of the hash
-// agrees, because they are spread over the document, which is in no near cache.
+// find returns the position of a name, or -1 and the slot where it belongs. The names are looked at
+// only where half of the hash agrees, because they are spread over the document, which is in no
+// near cache.
 func (t *Names) find(hash uint64, same func(i int) bool) (slot, at int) {
 	mask := len(t.slots) - 1
 	for slot = int(hash>>32) & mask; ; slot = (slot + 1) & mask {

@@ -50,7 +50,8 @@ func TestNamesTwice(t *testing.T) {
 	}
 }
 
-// Names of which the index keeps the same half of a hash are told apart. Among so many there are about ten such pairs.
+// Names of which the index keeps the same half of a hash are told apart. Among so many there are
+// about ten such pairs.
 func TestNamesThatLookAlike(t *testing.T) {
 	var names Names
 	for i := range 300_000 {

@@ -1,10 +1,11 @@
 package listing
 
-// Scanner walks a JSON document (RFC 8259) once, front to back, and never backs up. The driver enters the objects and arrays it
-// cares about and skips the other values; both ways validate every byte: grammar, UTF-8, depth, and nothing after the document.
+// Scanner walks a JSON document (RFC 8259) once, front to back, and never backs up. The driver
+// enters the objects and arrays it cares about and skips the other values; both ways validate every
+// byte: grammar, UTF-8, depth, and nothing after the document.
 //
-// Errors stick: after the first one every method does nothing and reports false, so that loops end by themselves and [Scanner.End]
-// tells. A Scanner is for one goroutine.
+// Errors stick: after the first one every method does nothing and reports false, so that loops end
+// by themselves and [Scanner.End] tells. A Scanner is for one goroutine.
 type Scanner struct {
 	doc     string
 	pos     int  // of the next value, key or separator
@@ -17,7 +18,8 @@ type Scanner struct {
 	marks   markWindow
 }
 
-// NewScanner starts on a document. It keeps doc, and strings it returns point into it: the caller must not change it any more.
+// NewScanner starts on a document. It keeps doc, and strings it returns point into it: the caller
+// must not change it any more.
 func NewScanner(doc []byte) *Scanner {
 	s := &Scanner{doc: text(doc)}
 	if len(doc) > MaxBytes {
@@ -34,7 +36,8 @@ func (s *Scanner) Doc() string { return s.doc }
 // Pos is the position of the next value, past any white space.
 func (s *Scanner) Pos() int { return s.pos }
 
-// Since is the span from start to the end of the value that was consumed, or the container that was left, last.
+// Since is the span from start to the end of the value that was consumed, or the container that was
+// left, last.
 func (s *Scanner) Since(start uint32) Span { return Span{start, uint32(s.end)} }
 
 // Fail refuses the document at an offset. The first refusal is kept.
@@ -67,7 +70,8 @@ func (s *Scanner) End() error {
 	return nil
 }
 
-// Peek returns the first byte of the next value ('{', '[', '"', 't', 'f', 'n', a digit or '-'), or 0 at the end or after an error.
+// Peek returns the first byte of the next value ('{', '[', '"', 't', 'f', 'n', a digit or '-'), or
+// 0 at the end or after an error.
 func (s *Scanner) Peek() byte {
 	if s.pos >= len(s.doc) {
 		return 0
@@ -75,10 +79,12 @@ func (s *Scanner) Peek() byte {
 	return s.doc[s.pos]
 }
 
-// Object enters the next value if it is an object. Otherwise it reports false and leaves the value to be skipped.
+// Object enters the next value if it is an object. Otherwise it reports false and leaves the value
+// to be skipped.
 func (s *Scanner) Object() bool { return s.enter('{') }
 
-// Array enters the next value if it is an array. Otherwise it reports false and leaves the value to be skipped.
+// Array enters the next value if it is an array. Otherwise it reports false and leaves the value to
+// be skipped.
 func (s *Scanner) Array() bool { return s.enter('[') }
 
 func (s *Scanner) enter(open byte) bool {
@@ -95,9 +101,10 @@ func (s *Scanner) enter(open byte) bool {
 	return true
 }
 
-// Member moves to the next member of the object and returns its key, decoded; the value comes next and must be consumed. It
-// reports false at the end of the object, which it leaves, and after an error. A key with half a surrogate pair is refused,
-// because decoders disagree about what it means.
+// Member moves to the next member of the object and returns its key, decoded; the value comes next
+// and must be consumed. It reports false at the end of the object, which it leaves, and after an
+// error. A key with half a surrogate pair is refused, because decoders disagree about what it
+// means.
 func (s *Scanner) Member() (key string, ok bool) {
 	if !s.next('}') {
 		return "", false
@@ -131,8 +138,8 @@ func (s *Scanner) Member() (key string, ok bool) {
 // Key is the span of the key that Member returned last, quotes included.
 func (s *Scanner) Key() Span { return s.key }
 
-// Element moves to the next element of the array, which must be consumed. It reports false at the end of the array, which it
-// leaves, and after an error.
+// Element moves to the next element of the array, which must be consumed. It reports false at the
+// end of the array, which it leaves, and after an error.
 func (s *Scanner) Element() bool { return s.next(']') }
 
 // next handles the separator before a member or element, or the end of the container.
@@ -175,8 +182,8 @@ func (s *Scanner) Skip() Span {
 	return Span{uint32(start), uint32(end)}
 }
 
-// Text consumes the next value and returns it decoded if it is a string. Any other value, and a string with half a surrogate
-// pair, gives false.
+// Text consumes the next value and returns it decoded if it is a string. Any other value, and a
+// string with half a surrogate pair, gives false.
 func (s *Scanner) Text() (value string, ok bool) {
 	if s.Peek() != '"' {
 		s.Skip()

@@ -21,8 +21,9 @@ var documents = []struct {
 	{` {"a" : [ 1 , 2.5e-3, -0, true,false , null ] , "b":{} } `, true},
 	{"\t\r\n\"x\"\n", true},
 	{`"\"\\\/\b\f\n\r\t\u00e9\uD83D\uDE00"`, true},
-	{`{"lone":"\ud83d"}`, true}, // legal by the grammar; registries cut texts in the middle of a pair
-	{`{"a":1,"a":2}`, true},     // legal by the grammar; the driver judges
+	// legal by the grammar; registries cut texts in the middle of a pair
+	{`{"lone":"\ud83d"}`, true},
+	{`{"a":1,"a":2}`, true}, // legal by the grammar; the driver judges
 	{`0`, true},
 	{`1e400`, true},
 	{strings.Repeat("[", 64) + strings.Repeat("]", 64), true},
@@ -96,7 +97,8 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// Every prefix of a good document is refused: a cut transfer never looks whole. // C29 (for listings)
+// Every prefix of a good document is refused: a cut transfer never looks whole. // C29 (for
+// listings)
 func TestTruncated(t *testing.T) {
 	text := `{"name":"x","n":[1,2,{"deep":"v\u00e9\"\\"}],"long":"` + strings.Repeat("abcdefg ", 20) + `","t":true}`
 	for n := range len(text) {
@@ -109,7 +111,8 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// A byte that may not be in a string is found at every position: the scanner reads whole blocks, and each byte of them counts.
+// A byte that may not be in a string is found at every position: the scanner reads whole blocks,
+// and each byte of them counts.
 func TestEveryByteCounts(t *testing.T) {
 	plain := `["` + strings.Repeat("a", 150) + `","b"]`
 	if err := skip(plain); err != nil {
@@ -237,7 +240,8 @@ func TestMemberSpans(t *testing.T) {
 	}
 }
 
-// A key with half a surrogate pair means different things to different decoders; where keys matter it is refused.
+// A key with half a surrogate pair means different things to different decoders; where keys matter
+// it is refused.
 func TestLoneSurrogates(t *testing.T) {
 	for _, half := range []string{`\ud83d`, `\ude00`, `\ud83dx`, `\ud83d\u0041`, `\ud83d\ud83d`} {
 		s := NewScanner([]byte(`{"versions` + half + `":1}`))
@@ -275,7 +279,8 @@ func TestErrorsStick(t *testing.T) {
 	}
 }
 
-// FuzzScanner: the verdict is that of encoding/json but for UTF-8 and depth, skipping and walking agree, and so do the values.
+// FuzzScanner: the verdict is that of encoding/json but for UTF-8 and depth, skipping and walking
+// agree, and so do the values.
 func FuzzScanner(f *testing.F) {
 	for _, d := range documents {
 		if len(d.text) < 1000 {
@@ -310,7 +315,8 @@ func FuzzScanner(f *testing.F) {
 	})
 }
 
-// hasRawMessage finds the mark of a string with half a surrogate pair, which encoding/json replaces.
+// hasRawMessage finds the mark of a string with half a surrogate pair, which encoding/json
+// replaces.
 func hasRawMessage(v any) bool {
 	switch v := v.(type) {
 	case json.RawMessage:

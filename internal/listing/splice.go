@@ -27,14 +27,16 @@ const (
 // shared is the size in bytes from which a rendering is copied by two goroutines.
 const shared = 1 << 20
 
-// Assemble runs build first to add up the sizes and then to copy, so that the rendering is one allocation of the right size. build must add the same
-// pieces each time, and may be run by two goroutines at once.
+// Assemble runs build first to add up the sizes and then to copy, so that the rendering is one
+// allocation of the right size. build must add the same pieces each time, and may be run by two
+// goroutines at once.
 func Assemble(build func(*Splicer)) []byte {
 	out, _ := AssembleRuns(build)
 	return out
 }
 
-// AssembleRuns is [Assemble] that also tells where build called Cut: offsets of the rendering, rising.
+// AssembleRuns is [Assemble] that also tells where build called Cut: offsets of the rendering,
+// rising.
 func AssembleRuns(build func(*Splicer)) (out []byte, cuts []int) {
 	measured := Splicer{}
 	build(&measured)
@@ -49,24 +51,29 @@ func AssembleRuns(build func(*Splicer)) (out []byte, cuts []int) {
 	}
 	build(&first)
 	done.Wait()
-	if first.at != len(out) || second.at != len(out) { // a fault of ours, which would leave bytes unwritten
+	// a fault of ours, which would leave bytes unwritten
+	if first.at != len(out) || second.at != len(out) {
 		panic("listing: a rendering was built of other pieces than were measured")
 	}
 	return out, measured.cuts
 }
 
-// room is a slice whose bytes are yet to be written: unlike one that is made, it is not cleared first.
+// room is a slice whose bytes are yet to be written: unlike one that is made, it is not cleared
+// first.
 func room(n int) []byte {
 	if n == 0 {
 		return nil
 	}
 	var b strings.Builder
 	b.Grow(n)
-	b.WriteByte(0)                                        // so that there is a string, which tells where it begins
-	return unsafe.Slice(unsafe.StringData(b.String()), n) // the builder has room for as much, and nobody else has it
+	// so that there is a string, which tells where it begins
+	b.WriteByte(0)
+	// the builder has room for as much, and nobody else has it
+	return unsafe.Slice(unsafe.StringData(b.String()), n)
 }
 
-// Cut ends a run of pieces that are likely to stay together in another rendering of the same document.
+// Cut ends a run of pieces that are likely to stay together in another rendering of the same
+// document.
 func (s *Splicer) Cut() {
 	if n := s.at; s.pass == passMeasure && n > 0 && (len(s.cuts) == 0 || s.cuts[len(s.cuts)-1] != n) {
 		s.cuts = append(s.cuts, n)

@@ -43,7 +43,8 @@ func TestAssembleRuns(t *testing.T) {
 	}
 }
 
-// Large renderings are copied by two goroutines, wherever the middle falls, and into memory that is not clean.
+// Large renderings are copied by two goroutines, wherever the middle falls, and into memory that is
+// not clean.
 func TestAssembleLarge(t *testing.T) {
 	for extra := range 12 {
 		var want []byte

@@ -6,9 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// value validates the value that starts at i and returns its end, or -1 with the error set. It is one loop with its own stack of one
-// bit per level (set: object), so hostile nesting costs neither memory nor goroutine stack. It is the engine's hot path and therefore
-// one function that keeps its state in registers: most bytes of a listing are members of opaque objects.
+// value validates the value that starts at i and returns its end, or -1 with the error set. It is
+// one loop with its own stack of one bit per level (set: object), so hostile nesting costs neither
+// memory nor goroutine stack. It is the engine's hot path and therefore one function that keeps its
+// state in registers: most bytes of a listing are members of opaque objects.
 func (s *Scanner) value(i int) int {
 	doc := s.doc
 	var objects uint64
@@ -88,7 +89,8 @@ func (s *Scanner) failAt(i int, reason string) int {
 	return -1
 }
 
-// string validates the string whose opening quote is at i and returns the position after the closing one, or -1 with the error set.
+// string validates the string whose opening quote is at i and returns the position after the
+// closing one, or -1 with the error set.
 func (s *Scanner) string(i int) int {
 	s.escaped = false
 	if end := s.marks.plainEnd(s.doc, i+1); end > 0 {
@@ -157,7 +159,8 @@ func hex4(doc string, i int) (rune, bool) {
 	return r, true
 }
 
-// unescape decodes the inside of a validated string. It reports false when half a surrogate pair stands alone.
+// unescape decodes the inside of a validated string. It reports false when half a surrogate pair
+// stands alone.
 func unescape(in string) (string, bool) {
 	out := make([]byte, 0, len(in))
 	for {

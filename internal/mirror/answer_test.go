@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// tc-029, tc-031: a target's wait is kept in full, however long; an absurd one stays in the future and never wraps round.
+// tc-029, tc-031: a target's wait is kept in full, however long; an absurd one stays in the future
+// and never wraps round.
 func TestTargetsWaitIsNotShortened(t *testing.T) {
 	for hint, want := range map[string]time.Duration{
 		"60": time.Minute, "7200": 2 * time.Hour, "604800": 7 * 24 * time.Hour, "9223372036854775807": longestWish,

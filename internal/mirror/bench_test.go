@@ -24,7 +24,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/upstream"
 )
 
-// BenchmarkJobs is how many jobs a second the queue carries, insertion and acknowledgement included, when the jobs themselves cost nothing.
+// BenchmarkJobs is how many jobs a second the queue carries, insertion and acknowledgement
+// included, when the jobs themselves cost nothing.
 func BenchmarkJobs(b *testing.B) {
 	for _, store := range []string{"sqlite", "postgresql"} {
 		b.Run(store, func(b *testing.B) {
@@ -100,8 +101,9 @@ func BenchmarkOffer(b *testing.B) {
 	b.ReportMetric(float64(times[len(times)/2].Nanoseconds()), "p50-ns")
 }
 
-// All offers are saved, and one does not cost its client what saving costs: the median of many, since single ones wait for whatever else the machine
-// does. The benchmark above measures the others.
+// All offers are saved, and one does not cost its client what saving costs: the median of many,
+// since single ones wait for whatever else the machine does. The benchmark above measures the
+// others.
 func TestOfferIsCheap(t *testing.T) {
 	times := offerTimes(t, 4000)
 	if median := times[len(times)/2]; median > time.Millisecond {

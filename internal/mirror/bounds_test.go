@@ -10,8 +10,9 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/obs"
 )
 
-// Nothing grows with traffic: what was offered lately is remembered up to a bound, however many files there are, and without the documents
-// and requests that their names were cut out of. What is beyond the memory for offers is lost, and counted.
+// Nothing grows with traffic: what was offered lately is remembered up to a bound, however many
+// files there are, and without the documents and requests that their names were cut out of. What is
+// beyond the memory for offers is lost, and counted.
 func TestOffersAreBounded(t *testing.T) {
 	o := NewOffers(nil, obs.NewMetrics(), slog.New(slog.DiscardHandler)) // nobody saves
 	request := strings.Repeat("file", 1000)

@@ -160,7 +160,8 @@ func newShelf(t testing.TB) *shelf {
 	return s
 }
 
-// check wants exactly the files of these jobs, whole, and says how many writes met a file that was there.
+// check wants exactly the files of these jobs, whole, and says how many writes met a file that was
+// there.
 func (s *shelf) check(t *testing.T, jobs ...Job) (conflicts int) {
 	t.Helper()
 	s.mu.Lock()
@@ -204,8 +205,9 @@ func startChild(t *testing.T, o childOptions) *exec.Cmd {
 	return cmd
 }
 
-// The worker is killed with SIGKILL before and after each step of a job. The next start finds the job, finishes it, and the target sees
-// each file once and whole, never a second write of one that it holds.
+// The worker is killed with SIGKILL before and after each step of a job. The next start finds the
+// job, finishes it, and the target sees each file once and whole, never a second write of one that
+// it holds.
 func TestKilledAtEachStep(t *testing.T) {
 	t.Parallel()
 	for _, step := range []Step{StepProbe, StepFetch, StepVerify, StepPublish, StepDone} {
@@ -262,7 +264,8 @@ func TestAcceptedJobsSurviveAKill(t *testing.T) {
 	}
 }
 
-// Two worker processes on PostgreSQL share the jobs; one is killed in the middle. No job is lost, and none is done twice.
+// Two worker processes on PostgreSQL share the jobs; one is killed in the middle. No job is lost,
+// and none is done twice.
 func TestTwoWorkersOnPostgres(t *testing.T) {
 	t.Parallel()
 	address := postgres(t)
@@ -290,7 +293,8 @@ func TestTwoWorkersOnPostgres(t *testing.T) {
 	if fresh != len(jobs) {
 		t.Fatalf("%d new jobs of two gates that offer the same %d", fresh, len(jobs))
 	}
-	o := childOptions{URL: address, House: s.URL, Slow: 100 * time.Millisecond, Rescue: 10 * time.Second} // a slow machine still ends a job in time
+	// a slow machine still ends a job in time
+	o := childOptions{URL: address, House: s.URL, Slow: 100 * time.Millisecond, Rescue: 10 * time.Second}
 	first := startChild(t, o)
 	until(t, "some jobs", func() bool { return status(t, a).Done >= 10 })
 	startChild(t, o)

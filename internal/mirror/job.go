@@ -1,6 +1,7 @@
-// Package mirror copies what clients needed from public registries into a registry of your own: jobs that survive a crash, and a worker
-// that acknowledges them or leaves them for later. Everything that is not an authority's cooldown, a target's wish to wait or a shutdown
-// spends one of a job's attempts; what spends none is bounded by those delays.
+// Package mirror copies what clients needed from public registries into a registry of your own:
+// jobs that survive a crash, and a worker that acknowledges them or leaves them for later.
+// Everything that is not an authority's cooldown, a target's wish to wait or a shutdown spends one
+// of a job's attempts; what spends none is bounded by those delays.
 package mirror
 
 import (
@@ -64,7 +65,8 @@ type Outcome struct {
 	Reason string
 }
 
-// Postponed is a target's wish not to be asked for a while; it concerns the job only, never a public authority (R8).
+// Postponed is a target's wish not to be asked for a while; it concerns the job only, never a
+// public authority (R8).
 type Postponed struct {
 	Delay  time.Duration
 	Status int

@@ -11,8 +11,9 @@ import (
 	"testing"
 )
 
-// A folder whose worker has stopped is free at once, also while child processes are started, which hold copies of every descriptor until
-// their exec. Neither what is unlocked nor what could not be locked keeps a descriptor.
+// A folder whose worker has stopped is free at once, also while child processes are started, which
+// hold copies of every descriptor until their exec. Neither what is unlocked nor what could not be
+// locked keeps a descriptor.
 func TestLockEndsWithUnlock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	before := descriptors(t)

@@ -23,7 +23,8 @@ func lock(path string) (unlock func(), err error) {
 		return nil, fmt.Errorf("lock the mirror's folder: %v", err)
 	}
 	return func() {
-		// A child process that is just being started holds a copy of the descriptor, so closing ours would not end the lock yet.
+		// A child process that is just being started holds a copy of the descriptor, so closing
+		// ours would not end the lock yet.
 		_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) //nolint:gosec // a descriptor
 		_ = f.Close()
 	}, nil

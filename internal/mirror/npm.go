@@ -13,8 +13,9 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/upstream"
 )
 
-// NPMTag is the dist-tag under which versions are published to an npm mirror. Registries want a tag with each version; this one is nobody's
-// choice, so that "latest" and all others stay what they are.
+// NPMTag is the dist-tag under which versions are published to an npm mirror. Registries want a tag
+// with each version; this one is nobody's choice, so that "latest" and all others stay what they
+// are.
 const NPMTag = "ecluse-mirror"
 
 // NPMTarget is an npm registry as a mirror.
@@ -56,8 +57,8 @@ func (t *NPMTarget) Holds(ctx context.Context, j Job) (bool, error) {
 	return doc.Lookup(j.Version) >= 0, nil
 }
 
-// Put implements Target. A conflict may mean that the version is there, or that another writer was faster with another one; only the target
-// knows, so it is asked.
+// Put implements Target. A conflict may mean that the version is there, or that another writer was
+// faster with another one; only the target knows, so it is asked.
 func (t *NPMTarget) Put(ctx context.Context, j Job, c *gate.Copy, f *Spooled) error {
 	u, err := t.Target.Under(npm.ListingPath(j.Package))
 	if err != nil {
@@ -78,7 +79,8 @@ func (t *NPMTarget) Put(ctx context.Context, j Job, c *gate.Copy, f *Spooled) er
 	return settle(ctx, t, j, resp)
 }
 
-// settle reads the answer to a write. A refusal that registries also give for what they hold already is checked by looking.
+// settle reads the answer to a write. A refusal that registries also give for what they hold
+// already is checked by looking.
 func settle(ctx context.Context, t Target, j Job, resp *http.Response) error {
 	if resp.StatusCode >= 200 && resp.StatusCode < 300 {
 		return nil

@@ -24,9 +24,10 @@ type Saver interface {
 	Insert(ctx context.Context, jobs []Job) (fresh int, err error)
 }
 
-// Offers stand between a client and the queue, so that no client waits for a disk. An offer is taken in memory and saved moments later; a
-// process that is killed in between loses it, and nothing else: no client was promised anything, and the next one that asks for the file
-// offers it again. What is saved is never lost. It is safe for concurrent use.
+// Offers stand between a client and the queue, so that no client waits for a disk. An offer is
+// taken in memory and saved moments later; a process that is killed in between loses it, and
+// nothing else: no client was promised anything, and the next one that asks for the file offers it
+// again. What is saved is never lost. It is safe for concurrent use.
 type Offers struct {
 	saver   Saver
 	metrics *obs.Metrics
@@ -71,7 +72,8 @@ func (o *Offers) Run(ctx context.Context) {
 	}
 }
 
-// save stores a batch, as often as it takes: while the store is gone, offers pile up in memory up to their bound.
+// save stores a batch, as often as it takes: while the store is gone, offers pile up in memory up
+// to their bound.
 func (o *Offers) save(ctx context.Context, batch []Job) {
 	for told := false; ; {
 		err := o.insert(ctx, batch)
@@ -100,7 +102,8 @@ func (o *Offers) insert(ctx context.Context, batch []Job) error {
 	return err
 }
 
-// Offer takes a job without waiting. One that was offered lately is not taken again, and none is when the memory for offers is full.
+// Offer takes a job without waiting. One that was offered lately is not taken again, and none is
+// when the memory for offers is full.
 func (o *Offers) Offer(j Job) {
 	if j.check() != nil {
 		return

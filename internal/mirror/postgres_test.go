@@ -14,7 +14,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// cluster is one PostgreSQL server for all tests of the package; each test gets a database of its own.
+// cluster is one PostgreSQL server for all tests of the package; each test gets a database of its
+// own.
 var cluster struct {
 	once   sync.Once
 	socket string // the folder of the server's socket
@@ -35,7 +36,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// postgres gives the address of an empty database, or skips the test where PostgreSQL is not installed.
+// postgres gives the address of an empty database, or skips the test where PostgreSQL is not
+// installed.
 func postgres(t testing.TB) string {
 	t.Helper()
 	cluster.once.Do(func() { cluster.socket, cluster.stop, cluster.err = startPostgres() })
@@ -61,8 +63,9 @@ func postgres(t testing.TB) string {
 	return "postgres://postgres@/" + name + "?host=" + cluster.socket
 }
 
-// startPostgres makes a cluster in a folder of its own and starts it on a socket there: a free port could be another's by the time that the server
-// listens. The server refuses to run as root, so that root lends it the user that the package made.
+// startPostgres makes a cluster in a folder of its own and starts it on a socket there: a free port
+// could be another's by the time that the server listens. The server refuses to run as root, so
+// that root lends it the user that the package made.
 func startPostgres() (dir string, stop func(), err error) {
 	bin, err := postgresBin()
 	if err != nil {

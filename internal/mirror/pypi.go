@@ -21,7 +21,8 @@ type PyPITarget struct {
 	Username, Password string
 }
 
-// IndexOf is where an upload endpoint's index lies by custom: "…/legacy/" has its pages at "…/simple/", and any other address below itself.
+// IndexOf is where an upload endpoint's index lies by custom: "…/legacy/" has its pages at
+// "…/simple/", and any other address below itself.
 func IndexOf(upload *url.URL) *url.URL {
 	u := *upload
 	base := strings.TrimSuffix(u.Path, "/")

@@ -18,12 +18,15 @@ import (
 
 // Bounds of a job's life that have no configuration key.
 const (
-	// MaxAttempts is how often a job may fail before it is dead; waiting for a cooldown spends none (R61).
+	// MaxAttempts is how often a job may fail before it is dead; waiting for a cooldown spends none
+	// (R61).
 	MaxAttempts = 8
-	// firstRetry doubles with every attempt up to lastRetry, so that an outage cannot burn the attempts in seconds (R60).
+	// firstRetry doubles with every attempt up to lastRetry, so that an outage cannot burn the
+	// attempts in seconds (R60).
 	firstRetry = 30 * time.Second
 	lastRetry  = time.Hour
-	// jobTimeout bounds one run, and rescueAfter is when a run whose process has ended is given to another.
+	// jobTimeout bounds one run, and rescueAfter is when a run whose process has ended is given to
+	// another.
 	jobTimeout  = 30 * time.Minute
 	rescueAfter = 35 * time.Minute
 	// doneFor is how long a finished job stays, and keeps others from asking for the same.
@@ -42,8 +45,8 @@ type QueueOptions struct {
 	Path string
 	// Do runs a job; nil opens a queue that only takes and shows jobs.
 	Do func(context.Context, Job) Outcome
-	// Alone reports that no other process runs jobs of this queue, so that what a dead process had begun may start again at once. It is
-	// for SQLite, under a lock of the folder.
+	// Alone reports that no other process runs jobs of this queue, so that what a dead process had
+	// begun may start again at once. It is for SQLite, under a lock of the folder.
 	Alone bool
 	// Workers is how many jobs run at once.
 	Workers int
@@ -55,7 +58,8 @@ type QueueOptions struct {
 	firstRetry, pollInterval time.Duration
 }
 
-// Queue is the durable queue of mirror jobs. What Insert has returned survives the process. It is safe for concurrent use.
+// Queue is the durable queue of mirror jobs. What Insert has returned survives the process. It is
+// safe for concurrent use.
 type Queue struct {
 	store  *store
 	opts   QueueOptions
@@ -139,7 +143,8 @@ func (q *Queue) Start(ctx context.Context) error {
 	return q.store.Start(ctx)
 }
 
-// Stop lets the running jobs end for a while, and then cancels them; what did not end is run again by the next start.
+// Stop lets the running jobs end for a while, and then cancels them; what did not end is run again
+// by the next start.
 func (q *Queue) Stop(ctx context.Context) {
 	defer q.cancel()
 	soft, cancel := context.WithTimeout(ctx, softStop)
@@ -157,7 +162,8 @@ func (q *Queue) Close() {
 	q.store.close()
 }
 
-// reclaim makes jobs available that a process was running when it was killed. No other process runs jobs, so it is all of them.
+// reclaim makes jobs available that a process was running when it was killed. No other process runs
+// jobs, so it is all of them.
 func (q *Queue) reclaim(ctx context.Context) error {
 	horizon := q.opts.now().Add(time.Minute)
 	for {
@@ -256,7 +262,8 @@ func (r retries) NextRetry(row *rivertype.JobRow) time.Time {
 	return r.now().Add(wait + time.Duration(rand.Int64N(int64(wait/10)+1)))
 }
 
-// quiet keeps River's own lines out of the log, but for trouble that is not a job's: the queue logs jobs itself.
+// quiet keeps River's own lines out of the log, but for trouble that is not a job's: the queue logs
+// jobs itself.
 type quiet struct{ slog.Handler }
 
 // Enabled implements slog.Handler.

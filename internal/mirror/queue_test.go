@@ -212,7 +212,8 @@ func TestFinalFailureRunsOnce(t *testing.T) {
 	})
 }
 
-// tc-084, tc-086: what waits at a restart waits on afterwards, neither forgotten nor early, with its attempts.
+// tc-084, tc-086: what waits at a restart waits on afterwards, neither forgotten nor early, with
+// its attempts.
 func TestRestartKeepsTheWait(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, o QueueOptions) {

@@ -22,7 +22,8 @@ const (
 // ServiceOptions begin a Service.
 type ServiceOptions struct {
 	Lanes map[string]Lane
-	// DataDir holds the SQLite file, unless QueueURL names a PostgreSQL database, and files on their way.
+	// DataDir holds the SQLite file, unless QueueURL names a PostgreSQL database, and files on
+	// their way.
 	DataDir  string
 	QueueURL string
 	// Work runs jobs in this process; without it they are only taken.
@@ -31,7 +32,8 @@ type ServiceOptions struct {
 	Logger  *slog.Logger
 	// At is for tests, see WorkerOptions.
 	At func(mark string)
-	// VirtualTime takes all times from Go's clock and none from the database's, for tests in virtual time.
+	// VirtualTime takes all times from Go's clock and none from the database's, for tests in
+	// virtual time.
 	VirtualTime bool
 }
 
@@ -62,8 +64,8 @@ func folder(dataDir string) (string, error) {
 	return dir, nil
 }
 
-// Begin opens the queue and, if wanted, begins to work. Stop it. A folder's jobs are run by one process at a time; PostgreSQL lets many
-// work together.
+// Begin opens the queue and, if wanted, begins to work. Stop it. A folder's jobs are run by one
+// process at a time; PostgreSQL lets many work together.
 func Begin(ctx context.Context, o ServiceOptions) (*Service, error) {
 	dir, err := folder(o.DataDir)
 	if err != nil {

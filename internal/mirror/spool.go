@@ -11,7 +11,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/gate"
 )
 
-// Spooled is a verified file on the local disk. It has no name any more, so that it ends with the process that holds it.
+// Spooled is a verified file on the local disk. It has no name any more, so that it ends with the
+// process that holds it.
 type Spooled struct {
 	*os.File
 	Size   int64
@@ -22,8 +23,8 @@ type Spooled struct {
 // Reader reads the file from its beginning.
 func (s *Spooled) Reader() io.Reader { return io.NewSectionReader(s.File, 0, s.Size) }
 
-// spool writes a copy to the disk while it is verified. Nothing is given back that was not verified to its end: a file without a
-// digest, of another digest or over the bound is not.
+// spool writes a copy to the disk while it is verified. Nothing is given back that was not verified
+// to its end: a file without a digest, of another digest or over the bound is not.
 func (w *Worker) spool(c *gate.Copy) (*Spooled, error) {
 	if len(c.Version.Artifacts) == 0 || len(c.Version.Artifacts[0].Digests) == 0 {
 		return nil, unfit("the listing has no digest for the file, so it cannot be verified")

@@ -17,7 +17,8 @@ import (
 type Status struct {
 	// Store is "sqlite" or "postgresql".
 	Store string `json:"store"`
-	// Ready jobs can run now, Waiting ones later (a cooldown, a target's wish, or the time until the next attempt).
+	// Ready jobs can run now, Waiting ones later (a cooldown, a target's wish, or the time until
+	// the next attempt).
 	Ready   int `json:"ready"`
 	Running int `json:"running"`
 	Waiting int `json:"waiting"`
@@ -26,7 +27,8 @@ type Status struct {
 	// Unsaved files were taken by clients and are not jobs yet; Lost ones never became jobs.
 	Unsaved int   `json:"unsaved"`
 	Lost    int64 `json:"lost"`
-	// HeartbeatAge is how long the worker of this process gave no sign of life, in seconds; -1 when it has none.
+	// HeartbeatAge is how long the worker of this process gave no sign of life, in seconds; -1 when
+	// it has none.
 	HeartbeatAge float64 `json:"heartbeat_age_seconds"`
 	// DeadJobs are the newest dead jobs, at most 100.
 	DeadJobs []Entry `json:"dead_jobs"`
@@ -133,6 +135,7 @@ func answer(id int64, row *rivertype.JobRow, err error) (Entry, error) {
 }
 
 func attemptError(row *rivertype.JobRow, now time.Time, text string) []byte {
-	b, _ := json.Marshal(rivertype.AttemptError{At: now, Attempt: max(row.Attempt, 0), Error: text}) // holds nothing that could fail
+	// holds nothing that could fail
+	b, _ := json.Marshal(rivertype.AttemptError{At: now, Attempt: max(row.Attempt, 0), Error: text})
 	return b
 }

@@ -55,7 +55,8 @@ func openStore(ctx context.Context, o QueueOptions, cfg *river.Config) (*store, 
 func openPostgres(ctx context.Context, address string, workers int) (*pgxpool.Pool, error) {
 	cfg, err := pgxpool.ParseConfig(address)
 	if err != nil {
-		return nil, fmt.Errorf("queue.url is not the address of a PostgreSQL database") // the cause would show the password
+		// the cause would show the password
+		return nil, fmt.Errorf("queue.url is not the address of a PostgreSQL database")
 	}
 	cfg.MaxConns = max(cfg.MaxConns, int32(min(workers, 64))+4) //nolint:gosec // small
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
@@ -71,8 +72,8 @@ func openPostgres(ctx context.Context, address string, workers int) (*pgxpool.Po
 	return pool, nil
 }
 
-// openSQLite opens the file in WAL mode with full syncs, so that a job that was accepted survives a loss of power. One connection at a time
-// writes; other processes wait their turn.
+// openSQLite opens the file in WAL mode with full syncs, so that a job that was accepted survives a
+// loss of power. One connection at a time writes; other processes wait their turn.
 func openSQLite(ctx context.Context, path string, cfg *river.Config) (*store, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -106,7 +107,8 @@ func newStore[TTx any](ctx context.Context, driver riverdriver.Driver[TTx], cfg 
 	return &store{engine: client, exec: driver.GetExecutor(), name: name, close: done}, nil
 }
 
-// migrate brings the tables up to date. Processes that start together may get in each other's way; the loser finds the work done.
+// migrate brings the tables up to date. Processes that start together may get in each other's way;
+// the loser finds the work done.
 func migrate[TTx any](ctx context.Context, driver riverdriver.Driver[TTx], logger *slog.Logger) error {
 	m, err := rivermigrate.New(driver, &rivermigrate.Config{Logger: logger})
 	if err != nil {

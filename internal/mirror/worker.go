@@ -17,7 +17,8 @@ type Source interface {
 	Fetch(ctx context.Context, name, file, base string) (*gate.Copy, error)
 }
 
-// Target is where the copies go. Its errors are *Postponed, *Rejected and ErrPresent; anything else may pass.
+// Target is where the copies go. Its errors are *Postponed, *Rejected and ErrPresent; anything else
+// may pass.
 type Target interface {
 	// Base is the address below which the target's files lie, without a trailing slash.
 	Base() string
@@ -60,8 +61,8 @@ type WorkerOptions struct {
 	At func(mark string)
 }
 
-// Worker runs jobs. It is safe for concurrent use; files of one package go to the target one after the other, since registries answer
-// writers who meet at one document with a conflict.
+// Worker runs jobs. It is safe for concurrent use; files of one package go to the target one after
+// the other, since registries answer writers who meet at one document with a conflict.
 type Worker struct {
 	WorkerOptions
 	packages keyed
@@ -78,7 +79,8 @@ func NewWorker(o WorkerOptions) *Worker {
 	return &Worker{WorkerOptions: o, packages: keyed{held: map[string]*turn{}}}
 }
 
-// After a cooldown, clients come first: mirror work waits this much longer than the cooldown, spread so that it does not come at once.
+// After a cooldown, clients come first: mirror work waits this much longer than the cooldown,
+// spread so that it does not come at once.
 const (
 	clientsFirst = 3 * time.Second
 	spread       = 10 * time.Second
@@ -100,8 +102,8 @@ func (w *Worker) Do(ctx context.Context, j Job) Outcome {
 // errHeld ends a run whose file the target holds.
 var errHeld = errors.New("held")
 
-// run takes a job's steps. The first look at the target needs no public authority and runs during a cooldown as well (R59); it also finds
-// what an earlier run published without living to say so.
+// run takes a job's steps. The first look at the target needs no public authority and runs during a
+// cooldown as well (R59); it also finds what an earlier run published without living to say so.
 func (w *Worker) run(ctx context.Context, lane Lane, j Job) error {
 	if err := w.step(StepProbe, func() error {
 		held, err := lane.Target.Holds(ctx, j)
@@ -160,7 +162,8 @@ func (w *Worker) judge(ctx context.Context, err error) Outcome {
 		o.Result, o.Wait = Snoozed, w.afterClients(e)
 	} else if e, ok := errors.AsType[*Postponed](err); ok {
 		o.Result, o.Wait = Snoozed, e.Delay
-	} else if e, ok := errors.AsType[*gate.Denied](err); ok && e.Verdict.Temporary { // for want of data (R99)
+	} else if e, ok := errors.AsType[*gate.Denied](err); ok && e.Verdict.Temporary {
+		// for want of data (R99)
 		o.Result, o.Wait = Snoozed, firstRetry
 	} else if is[*gate.Denied](err) || is[*gate.NotFound](err) {
 		o.Result = Dropped
@@ -170,14 +173,15 @@ func (w *Worker) judge(ctx context.Context, err error) Outcome {
 	return o
 }
 
-// permanent reports a listing that was answered with a status that will not change by asking again (C50).
+// permanent reports a listing that was answered with a status that will not change by asking again
+// (C50).
 func permanent(err error) bool {
 	e, ok := errors.AsType[*gate.BadUpstream](err)
 	return ok && e.Status >= 300 && e.Status < 500
 }
 
-// afterClients is when a job may ask a cooling or crowded authority again (R61): when that is over, and clients have had their chance to be
-// the probe.
+// afterClients is when a job may ask a cooling or crowded authority again (R61): when that is over,
+// and clients have had their chance to be the probe.
 func (w *Worker) afterClients(e *gate.Unavailable) time.Duration {
 	if e.Probing {
 		return e.Wait + time.Duration(w.Rand(int64(probeSpread)))

@@ -39,8 +39,10 @@ func TestJudge(t *testing.T) {
 		{fmt.Errorf("wrapped: %w", ErrPresent), Present, false, 0},
 		{&gate.Unavailable{Wait: 10 * time.Minute, Cooldown: true, Reason: "paused"}, Snoozed, false, 10*time.Minute + clientsFirst},
 		{&gate.Unavailable{Wait: time.Second, Cooldown: true, Probing: true, Reason: "probed"}, Snoozed, false, time.Second},
-		{&gate.Unavailable{Wait: time.Second, Reason: "no answer"}, Failed, false, 0},                                           // no connection: an attempt
-		{&gate.Unavailable{Wait: 2 * time.Minute, Crowded: true, Reason: "busy"}, Snoozed, false, 2*time.Minute + clientsFirst}, // R90, R97
+		// no connection: an attempt
+		{&gate.Unavailable{Wait: time.Second, Reason: "no answer"}, Failed, false, 0},
+		// R90, R97
+		{&gate.Unavailable{Wait: 2 * time.Minute, Crowded: true, Reason: "busy"}, Snoozed, false, 2*time.Minute + clientsFirst},
 		{&Postponed{Delay: time.Minute, Status: 429}, Snoozed, false, time.Minute},
 		{&Rejected{Status: 400}, Failed, true, 0},
 		{&gate.Refused{Status: 400}, Failed, true, 0},
@@ -65,7 +67,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// R60: attempts are spread so that an outage of a day does not use them up in minutes, and each waits longer than the one before.
+// R60: attempts are spread so that an outage of a day does not use them up in minutes, and each
+// waits longer than the one before.
 func TestAttemptsAreSpread(t *testing.T) {
 	now := time.Now()
 	r := retries{firstRetry, func() time.Time { return now }}
@@ -136,7 +139,8 @@ func closed() chan struct{} {
 	return c
 }
 
-// An offer never waits: while the store is stuck offers fill the memory, and the rest is counted as lost and taken when it comes again.
+// An offer never waits: while the store is stuck offers fill the memory, and the rest is counted as
+// lost and taken when it comes again.
 func TestOffersNeverWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &saver{block: make(chan struct{})}
@@ -165,7 +169,8 @@ func TestOffersNeverWait(t *testing.T) {
 	})
 }
 
-// A store that fails is tried again; what was offered before a stop is saved by it, and an offer after it is not taken.
+// A store that fails is tried again; what was offered before a stop is saved by it, and an offer
+// after it is not taken.
 func TestOffersOutliveAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &saver{block: closed(), broken: true}
@@ -235,7 +240,8 @@ func TestQueueThatCannotBeOpened(t *testing.T) {
 	}
 }
 
-// What a target says of a write: done, there already (checked by looking), wait, never, or perhaps later.
+// What a target says of a write: done, there already (checked by looking), wait, never, or perhaps
+// later.
 func TestTargetAnswers(t *testing.T) {
 	for _, c := range []struct {
 		status int
@@ -247,7 +253,8 @@ func TestTargetAnswers(t *testing.T) {
 		{409, "", true, func(err error) bool { return errors.Is(err, ErrPresent) }},
 		{403, "", true, func(err error) bool { return errors.Is(err, ErrPresent) }},
 		{400, "", true, func(err error) bool { return errors.Is(err, ErrPresent) }},
-		{409, "", false, func(err error) bool { return err != nil && !is[*Rejected](err) }}, // another writer was faster with another version
+		// another writer was faster with another version
+		{409, "", false, func(err error) bool { return err != nil && !is[*Rejected](err) }},
 		{400, "", false, is[*Rejected]},
 		{404, "", false, is[*Rejected]},
 		{413, "", false, is[*Rejected]},

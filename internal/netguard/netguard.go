@@ -1,4 +1,5 @@
-// Package netguard knows which addresses lie on internal networks. It resolves nothing and dials nothing.
+// Package netguard knows which addresses lie on internal networks. It resolves nothing and dials
+// nothing.
 package netguard
 
 import (
@@ -6,8 +7,9 @@ import (
 	"strings"
 )
 
-// internalRanges are the networks where something of ours may listen (IANA special-purpose address registries). Ranges that are set aside
-// for documents and benchmarks lead nowhere, and transparent proxies hand out addresses of theirs for public names.
+// internalRanges are the networks where something of ours may listen (IANA special-purpose address
+// registries). Ranges that are set aside for documents and benchmarks lead nowhere, and transparent
+// proxies hand out addresses of theirs for public names.
 func internalRanges() []netip.Prefix {
 	var out []netip.Prefix
 	for _, text := range []string{
@@ -20,8 +22,8 @@ func internalRanges() []netip.Prefix {
 	return out
 }
 
-// Internal reports whether an address lies on an internal or special network, also as an IPv4 address inside an IPv6 one (mapped,
-// compatible, NAT64, 6to4).
+// Internal reports whether an address lies on an internal or special network, also as an IPv4
+// address inside an IPv6 one (mapped, compatible, NAT64, 6to4).
 func Internal(ip netip.Addr) bool {
 	ip = ip.Unmap().WithZone("")
 	for _, p := range internalRanges() {
@@ -45,7 +47,8 @@ func embedded(ip netip.Addr) (netip.Addr, bool) {
 	switch {
 	case netip.MustParsePrefix("64:ff9b::/96").Contains(ip), netip.MustParsePrefix("::/96").Contains(ip):
 		at = 12
-	case netip.MustParsePrefix("64:ff9b:1::/48").Contains(ip): // local NAT64: RFC 8215, address in the last 32 bits for /96 translators
+	case netip.MustParsePrefix("64:ff9b:1::/48").Contains(ip):
+		// local NAT64: RFC 8215, address in the last 32 bits for /96 translators
 		at = 12
 	case netip.MustParsePrefix("2002::/16").Contains(ip):
 		at = 2
@@ -56,8 +59,9 @@ func embedded(ip netip.Addr) (netip.Addr, bool) {
 	return netip.AddrFrom4([4]byte(b[at : at+4])), true
 }
 
-// Numeric reports whether a host name ends in a label that some readers take for a number ("127.1", "0x7f.1", "2130706433"), so that
-// they would take the name for an address. Real addresses are for netip.ParseAddr.
+// Numeric reports whether a host name ends in a label that some readers take for a number ("127.1",
+// "0x7f.1", "2130706433"), so that they would take the name for an address. Real addresses are for
+// netip.ParseAddr.
 func Numeric(host string) bool {
 	label := host[strings.LastIndexByte(host, '.')+1:]
 	digits, isHex := strings.CutPrefix(strings.ToLower(label), "0x")

@@ -26,7 +26,8 @@ func TestOneVersionChangesFewRuns(t *testing.T) {
 	}
 }
 
-// The next document of a package, which has one version more and says so at its start, has the runs of the one before, but the last.
+// The next document of a package, which has one version more and says so at its start, has the runs
+// of the one before, but the last.
 func TestNextDocumentKeepsRuns(t *testing.T) {
 	const name = "p"
 	for _, form := range []string{FormFull, FormAbbreviated} {

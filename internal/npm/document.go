@@ -9,8 +9,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
-// document is a scanned packument: the bytes, where the parts of it that views touch are, and the facts. It is a
-// [registry.Document] and immutable.
+// document is a scanned packument: the bytes, where the parts of it that views touch are, and the
+// facts. It is a [registry.Document] and immutable.
 type document struct {
 	name     string // the package's
 	body     []byte
@@ -24,8 +24,9 @@ type document struct {
 	top      []member
 	tags     []tag
 	tagIndex map[string]int
-	stamps   []listing.Span // members of "time" that stay beside the versions and modified: created, unpublished
-	changed  stamp
+	// members of "time" that stay beside the versions and modified: created, unpublished
+	stamps  []listing.Span
+	changed stamp
 }
 
 // entry is where a version is in the text.

@@ -59,7 +59,8 @@ func (s *scan) finish() {
 	d.top = listing.Fit(d.top)
 }
 
-// file is the name of a version's artifact. Mostly the address ends in it: then it takes no memory of its own.
+// file is the name of a version's artifact. Mostly the address ends in it: then it takes no memory
+// of its own.
 func (s *scan) file(version, address string) string {
 	if rest, ok := strings.CutSuffix(address, ".tgz"); ok {
 		if rest, ok = strings.CutSuffix(rest, version); ok && strings.HasSuffix(rest, s.prefix) {
@@ -86,8 +87,8 @@ func (s *scan) drop() {
 	d.versions, d.entries = d.versions[:kept], d.entries[:kept]
 }
 
-// join gives each version its member of "time". A version that has two is spoiled: a reader of the last one and a reader of the first
-// one would disagree about its age.
+// join gives each version its member of "time". A version that has two is spoiled: a reader of the
+// last one and a reader of the first one would disagree about its age.
 func (s *scan) join() {
 	d, next := s.doc, 0 // times come in the order of the versions, mostly
 	for _, t := range s.times {
@@ -123,8 +124,9 @@ var algorithms = [...]struct {
 // strictBase64 refuses encodings of which there is more than one for the same bytes.
 var strictBase64 = base64.StdEncoding.Strict()
 
-// digests reads "integrity" (W3C Subresource Integrity: algorithm-base64, separated by white space, options after "?") and "shasum" (SHA-1
-// in hex). Values that are malformed or unknown are left out.
+// digests reads "integrity" (W3C Subresource Integrity: algorithm-base64, separated by white space,
+// options after "?") and "shasum" (SHA-1 in hex). Values that are malformed or unknown are left
+// out.
 func (s *scratch) digests(integrity, shasum string) {
 	if !s.sri(integrity) { // the common case is one plain value
 		for value := range strings.FieldsSeq(integrity) {
@@ -160,7 +162,8 @@ func (s *scratch) sri(value string) bool {
 	return false
 }
 
-// sum adds what was decoded behind the sums if it is as long as the algorithm's digests, and reports whether it was.
+// sum adds what was decoded behind the sums if it is as long as the algorithm's digests, and
+// reports whether it was.
 func (s *scratch) sum(algorithm int, sums []byte, err error) bool {
 	if err != nil || len(sums) != len(s.sums)+algorithms[algorithm].size {
 		return false
@@ -169,7 +172,8 @@ func (s *scratch) sum(algorithm int, sums []byte, err error) bool {
 	return true
 }
 
-// parseTime reads a time of the "time" object: RFC 3339, in any offset and with any fraction. Anything else is unknown, the zero time.
+// parseTime reads a time of the "time" object: RFC 3339, in any offset and with any fraction.
+// Anything else is unknown, the zero time.
 func parseTime(value string) time.Time {
 	t, err := time.Parse(time.RFC3339, value)
 	if err != nil {

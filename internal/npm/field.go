@@ -18,9 +18,10 @@ const (
 	fieldOnce = fieldName | fieldVersion | fieldDist | fieldScripts | fieldInstallScript | fieldGyp | fieldLicense
 )
 
-// fieldOf knows the abbreviated form: the members that npm's package-metadata document lists for its "abbreviated version object",
-// and two more that installers read when they find them, bundledDependencies (the other spelling) and libc. hasInstallScript
-// belongs to it too, but is always rewritten from the facts.
+// fieldOf knows the abbreviated form: the members that npm's package-metadata document lists for
+// its "abbreviated version object", and two more that installers read when they find them,
+// bundledDependencies (the other spelling) and libc. hasInstallScript belongs to it too, but is
+// always rewritten from the facts.
 func fieldOf(key string) field {
 	switch key {
 	case "name":

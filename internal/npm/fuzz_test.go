@@ -51,9 +51,10 @@ func readBoth(t *testing.T, body []byte) [2]object {
 	return both
 }
 
-// FuzzListing: whatever an upstream sends, it is refused with one of the two errors, or what is served agrees with what every reader
-// of the original sees, the one that takes the first of two equal members and the one that takes the last; nothing withheld is
-// served; and every tarball is ours.
+// FuzzListing: whatever an upstream sends, it is refused with one of the two errors, or what is
+// served agrees with what every reader of the original sees, the one that takes the first of two
+// equal members and the one that takes the last; nothing withheld is served; and every tarball is
+// ours.
 func FuzzListing(f *testing.F) {
 	for _, body := range []string{
 		unusual, `{"name":"odd"}`, listingOf("odd", versionOf("odd", "1.0.0")+","+versionOf("odd", "2.0.0", `"scripts":{"install":"x"}`), `"dist-tags":{"latest":"2.0.0"}`),

@@ -10,8 +10,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
-// hostile writes valid JSON that looks like a listing and tries to look different to different readers: members twice, keys and strings
-// partly escaped, odd orders, odd types, spaces.
+// hostile writes valid JSON that looks like a listing and tries to look different to different
+// readers: members twice, keys and strings partly escaped, odd orders, odd types, spaces.
 type hostile struct {
 	*rand.Rand
 	strings.Builder
@@ -105,7 +105,8 @@ func (h *hostile) version(version string) {
 	})
 }
 
-// No document makes policy see something else than a client: a parser differential would be a way around every rule.
+// No document makes policy see something else than a client: a parser differential would be a way
+// around every rule.
 func TestNoParserDifferential(t *testing.T) {
 	h := &hostile{Rand: rand.New(rand.NewPCG(1, 2))}
 	refused, servable, dropped, body := 0, 0, 0, ""

@@ -1,6 +1,7 @@
 package npm
 
-// license reads a version's "license": an SPDX expression, or the older {"type": …, "url": …}. Anything else is unknown, the empty string.
+// license reads a version's "license": an SPDX expression, or the older {"type": …, "url": …}.
+// Anything else is unknown, the empty string.
 func (s *scan) license() (expression string) {
 	switch s.Peek() {
 	case '"':

@@ -2,8 +2,8 @@ package npm
 
 import "testing"
 
-// The licence that licence rules read: an expression as it stands, the type of the older form, and nothing where neither is given. Given
-// twice, the version is dropped: readers would disagree.
+// The licence that licence rules read: an expression as it stands, the type of the older form, and
+// nothing where neither is given. Given twice, the version is dropped: readers would disagree.
 func TestLicense(t *testing.T) {
 	for member, want := range map[string]string{
 		`"license":"MIT"`:                             "MIT",

@@ -11,7 +11,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/registry/registrytest"
 )
 
-// live is the memory that one scanned document takes, its text included, and what it says that it takes.
+// live is the memory that one scanned document takes, its text included, and what it says that it
+// takes.
 func live(t *testing.T, name string, body []byte) (used, said int64) {
 	t.Helper()
 	return registrytest.LiveMemory(t, len(body), func() (registry.Document, error) {
@@ -19,8 +20,9 @@ func live(t *testing.T, name string, body []byte) (used, said int64) {
 	})
 }
 
-// Issue 7, C43: a document takes no more than one and a half times its text in memory, whatever its size, and its cost is what it really
-// takes. Only of a few kilobytes it takes more, which has a bound.
+// Issue 7, C43: a document takes no more than one and a half times its text in memory, whatever its
+// size, and its cost is what it really takes. Only of a few kilobytes it takes more, which has a
+// bound.
 func TestLiveMemory(t *testing.T) {
 	type sized struct {
 		name string
@@ -38,8 +40,10 @@ func TestLiveMemory(t *testing.T) {
 		}
 	}
 	plain := packument.Generate("escaped", 300, 1, packument.Weight(1000, 50))
-	escaped := bytes.ReplaceAll(plain, []byte("https://registry"), []byte(`https:\/\/registry`)) // no address is a part of the text
-	other := bytes.ReplaceAll(plain, []byte(".tgz"), []byte(".zip"))                             // no file's name is a part of the text
+	// no address is a part of the text
+	escaped := bytes.ReplaceAll(plain, []byte("https://registry"), []byte(`https:\/\/registry`))
+	// no file's name is a part of the text
+	other := bytes.ReplaceAll(plain, []byte(".tgz"), []byte(".zip"))
 	all = append(all, sized{"escaped", escaped}, sized{"escaped", other})
 	for _, d := range all {
 		used, said := live(t, d.name, d.body)

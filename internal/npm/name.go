@@ -1,6 +1,6 @@
-// Package npm holds all that changes when the npm registry protocol changes: package names and their spellings in paths, listing
-// documents ("packuments") and how views of them are rendered, content negotiation, file names, and the error dialect. It opens
-// no socket and decides nothing.
+// Package npm holds all that changes when the npm registry protocol changes: package names and
+// their spellings in paths, listing documents ("packuments") and how views of them are rendered,
+// content negotiation, file names, and the error dialect. It opens no socket and decides nothing.
 package npm
 
 import (
@@ -22,8 +22,9 @@ const maxVersion = 256
 // ErrName is wrapped by the errors of ParseName.
 var ErrName = errors.New("not an npm package name")
 
-// ParseName validates a package name, "name" or "@scope/name", and returns it unchanged. Names that new packages may not have any
-// more but old ones have (upper case, the marks ~'!()*) are accepted; whatever is not safe in a URL or a path is not.
+// ParseName validates a package name, "name" or "@scope/name", and returns it unchanged. Names that
+// new packages may not have any more but old ones have (upper case, the marks ~'!()*) are accepted;
+// whatever is not safe in a URL or a path is not.
 func ParseName(s string) (string, error) {
 	if s == "" || len(s) > maxName {
 		return "", fmt.Errorf("%w: %d characters, allowed are 1 to %d", ErrName, len(s), maxName)
@@ -61,8 +62,9 @@ func alnum(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
 }
 
-// validVersion reports whether a version's spelling can be served: it goes into file names and URLs, so only the characters of
-// semver (and "_", "~" of old loose versions) are allowed, and it begins with a digit or "v" and a digit.
+// validVersion reports whether a version's spelling can be served: it goes into file names and
+// URLs, so only the characters of semver (and "_", "~" of old loose versions) are allowed, and it
+// begins with a digit or "v" and a digit.
 func validVersion(s string) bool {
 	if len(s) > maxVersion {
 		return false
@@ -99,10 +101,12 @@ func VersionOfFile(name, file string) (version string, ok bool) {
 	return version, ok && validVersion(version)
 }
 
-// ListingPath is the outbound path of a listing. The slash of a scoped name is encoded, as npm itself sends it.
+// ListingPath is the outbound path of a listing. The slash of a scoped name is encoded, as npm
+// itself sends it.
 func ListingPath(name string) string { return "/" + escape(name, "%2f") }
 
-// ArtifactPath is the conventional outbound path of an artifact, with a literal slash in scoped names as in every "tarball" address.
+// ArtifactPath is the conventional outbound path of an artifact, with a literal slash in scoped
+// names as in every "tarball" address.
 func ArtifactPath(name, file string) string { return artifactDir(name) + url.PathEscape(file) }
 
 // artifactDir is the path of a package's artifacts with the closing slash, "/@scope/name/-/".

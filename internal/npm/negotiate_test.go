@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// C13, area abbreviated-packument: who does not ask for the abbreviated form by name gets the full one, with its publish times.
+// C13, area abbreviated-packument: who does not ask for the abbreviated form by name gets the full
+// one, with its publish times.
 func TestNegotiate(t *testing.T) {
 	const abbreviated = "application/vnd.npm.install-v1+json"
 	for accept, want := range map[string]string{
@@ -15,7 +16,8 @@ func TestNegotiate(t *testing.T) {
 		"application/*":    FormFull,
 		"application/json": FormFull, // npm
 		abbreviated:        FormAbbreviated,
-		abbreviated + "; q=1.0, application/json; q=0.8, */*": FormAbbreviated, // pnpm, yarn classic, bun
+		// pnpm, yarn classic, bun
+		abbreviated + "; q=1.0, application/json; q=0.8, */*": FormAbbreviated,
 		"Application/VND.npm.Install-V1+JSON":                 FormAbbreviated,
 		abbreviated + ";q=0.001":                              FormAbbreviated,
 		abbreviated + ";q=0":                                  FormFull,
@@ -27,14 +29,15 @@ func TestNegotiate(t *testing.T) {
 		abbreviated + ", application/json":                    FormAbbreviated,
 		"application/json, " + abbreviated:                    FormFull,
 		abbreviated + ", */*":                                 FormAbbreviated,
-		"*/*, " + abbreviated:                                 FormAbbreviated, // the range is less specific, not preferred
-		abbreviated + ";q=nonsense":                           FormFull,
-		abbreviated + ";q=2":                                  FormFull,
-		abbreviated + ";q=-1":                                 FormFull,
-		abbreviated + ";q=NaN":                                FormFull,
-		"text/html":                                           FormFull,
-		", ,;q=1,":                                            FormFull,
-		abbreviated + strings.Repeat(", x/y", 2000):           FormFull,
+		// the range is less specific, not preferred
+		"*/*, " + abbreviated:                       FormAbbreviated,
+		abbreviated + ";q=nonsense":                 FormFull,
+		abbreviated + ";q=2":                        FormFull,
+		abbreviated + ";q=-1":                       FormFull,
+		abbreviated + ";q=NaN":                      FormFull,
+		"text/html":                                 FormFull,
+		", ,;q=1,":                                  FormFull,
+		abbreviated + strings.Repeat(", x/y", 2000): FormFull,
 	} {
 		if got := Negotiate(accept); got != want {
 			t.Errorf("Negotiate(%.120q) = %q, want %q", accept, got, want)

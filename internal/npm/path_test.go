@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// C26, area scoped-encoding: every spelling of a scoped name is the same package; the path is matched escaped and decoded once.
+// C26, area scoped-encoding: every spelling of a scoped name is the same package; the path is
+// matched escaped and decoded once.
 func TestScopedSpellings(t *testing.T) {
 	for _, path := range []string{"/@angular%2fcommon", "/@angular%2Fcommon", "/@angular/common", "/%40angular%2fcommon", "/%40angular/common", "/@angular%2fcommon/", "/@an%67ular%2fcommon"} {
 		route, err := ParsePath(path)
@@ -65,7 +66,8 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// Whatever the path is, what comes out is safe to put into a URL or a file name, and goes back in as the same.
+// Whatever the path is, what comes out is safe to put into a URL or a file name, and goes back in
+// as the same.
 func FuzzParsePath(f *testing.F) {
 	for _, path := range []string{"/@a%2fb", "/@a/b/-/b-1.0.0.tgz", "/x/1.0.0", "/%2e%2e/x", "/-/ping", "/@a%252fb", "/x/-/x-1.0.0.tgz"} {
 		f.Add(path)

@@ -6,15 +6,16 @@ import (
 	"github.com/Masterminds/semver/v3"
 )
 
-// core is the numeric part of a version, cheap to read and to compare. The zero core stands for a spelling that is not semver and is
-// lower than every version.
+// core is the numeric part of a version, cheap to read and to compare. The zero core stands for a
+// spelling that is not semver and is lower than every version.
 type core struct {
 	known               bool
 	major, minor, patch uint64
 	prerelease          bool
 }
 
-// readCore reads the numeric part of a version as strict semver has it. What follows the numbers is not validated.
+// readCore reads the numeric part of a version as strict semver has it. What follows the numbers is
+// not validated.
 func readCore(version string) core {
 	var c core
 	var ok [3]bool
@@ -30,7 +31,8 @@ func readCore(version string) core {
 	return c
 }
 
-// number reads a number of a version and the dot that is due behind it: no leading zero, and no more than JavaScript can hold.
+// number reads a number of a version and the dot that is due behind it: no leading zero, and no
+// more than JavaScript can hold.
 func number(s string, dot bool) (n uint64, rest string, ok bool) {
 	i := 0
 	for i < len(s) && '0' <= s[i] && s[i] <= '9' && n < 1<<53 {
@@ -58,8 +60,10 @@ func (c core) compare(d core) int {
 	return cmp.Compare(c.patch, d.patch)
 }
 
-// rank orders versions by precedence as far as so few bits can: a lower rank is of lower precedence, and the same rank says nothing. A version's rank is
-// taken while its spelling is in the near cache, so that those of a whole listing can be compared without it. Zero is the rank of what is not semver.
+// rank orders versions by precedence as far as so few bits can: a lower rank is of lower
+// precedence, and the same rank says nothing. A version's rank is taken while its spelling is in
+// the near cache, so that those of a whole listing can be compared without it. Zero is the rank of
+// what is not semver.
 type rank uint64
 
 // rank leaves out all that follows a number that is too large to be told from larger ones.
@@ -82,7 +86,8 @@ func (c core) rank() rank {
 	return r
 }
 
-// older reports whether version v, whose rank is r, has lower precedence than w, whose rank is q, by semver, section 11.
+// older reports whether version v, whose rank is r, has lower precedence than w, whose rank is q,
+// by semver, section 11.
 func older(v string, r rank, w string, q rank) bool {
 	if r != q || r == 0 {
 		return r < q

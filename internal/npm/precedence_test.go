@@ -7,7 +7,8 @@ import (
 	"github.com/Masterminds/semver/v3"
 )
 
-// Ranks never contradict precedence (semver, section 11), whatever the numbers are, and older agrees with another implementation.
+// Ranks never contradict precedence (semver, section 11), whatever the numbers are, and older
+// agrees with another implementation.
 func TestRanks(t *testing.T) {
 	numbers := []string{"0", "1", "2", "9", "10", "20230101", "1048574", "1048575", "1048576", "4294967296", "9007199254740990", "9007199254740991"}
 	ends := []string{"", "", "-0", "-alpha", "-alpha.1", "-rc.10", "+b"}

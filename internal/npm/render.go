@@ -11,10 +11,12 @@ import (
 
 // Render assembles one representation of a listing from scanned documents.
 //
-// Versions keep their document's order, those of later parts follow. A version belongs to the first part that holds it, also when that
-// part's Keep withholds it: a version that was refused there is not taken from elsewhere. Every "tarball" points below v.Base; "time"
-// has the served versions only, with created and modified; a dist-tag comes from the first part whose tag points to a served version,
-// and "latest" falls to the best served one (see [ResolveTag]). Everything else is the first part's, byte for byte.
+// Versions keep their document's order, those of later parts follow. A version belongs to the first
+// part that holds it, also when that part's Keep withholds it: a version that was refused there is
+// not taken from elsewhere. Every "tarball" points below v.Base; "time" has the served versions
+// only, with created and modified; a dist-tag comes from the first part whose tag points to a
+// served version, and "latest" falls to the best served one (see [ResolveTag]). Everything else is
+// the first part's, byte for byte.
 func Render(v registry.View) (registry.Rendering, error) {
 	view, err := newView(v)
 	if err != nil {
@@ -52,13 +54,15 @@ func RenderVersion(doc registry.Document, i int, base string) ([]byte, error) {
 
 var errForeign = errors.New("not a document of npm.Scan")
 
-// newLinks is what the addresses of a package's artifacts have before the version, as a JSON string without its end.
+// newLinks is what the addresses of a package's artifacts have before the version, as a JSON string
+// without its end.
 func newLinks(mount, name string) string {
 	quoted, _ := json.Marshal(mount + artifactDir(name) + base(name) + "-") // strings cannot fail
 	return string(quoted[:len(quoted)-1])
 }
 
-// copyVersion adds a piece of a version, which may hold its tarball's address, with that address replaced.
+// copyVersion adds a piece of a version, which may hold its tarball's address, with that address
+// replaced.
 func (d *document) copyVersion(s *listing.Splicer, piece listing.Span, i int, links string) {
 	hole := d.entries[i].tarball
 	if hole.Start < piece.Start || hole.End > piece.End {
@@ -165,7 +169,8 @@ func (w *view) times(s *listing.Splicer, list *listing.List) {
 // timeBytes is about what a member of "time" takes.
 const timeBytes = 64
 
-// offset is where version i begins, counted from the first, so that what grows before them moves no cut.
+// offset is where version i begins, counted from the first, so that what grows before them moves no
+// cut.
 func (d *document) offset(i int32) uint32 {
 	return d.entries[i].member.Start - d.entries[0].member.Start
 }

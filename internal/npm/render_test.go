@@ -17,7 +17,8 @@ import (
 var abbreviatedMembers = strings.Fields(`name version dependencies optionalDependencies devDependencies bundleDependencies bundledDependencies
 	peerDependencies peerDependenciesMeta acceptDependencies bin directories dist engines os cpu libc funding deprecated _hasShrinkwrap`)
 
-// oracle does to a decoded document what Render does to its bytes, the slow way. Tags are not its business.
+// oracle does to a decoded document what Render does to its bytes, the slow way. Tags are not its
+// business.
 func oracle(doc object, form string, keep func(string) bool) object {
 	name := doc["name"].(string)
 	versions, times := object{}, object{}
@@ -63,8 +64,8 @@ func oracle(doc object, form string, keep func(string) bool) object {
 	return doc
 }
 
-// What Render splices is what decoding, filtering and comparing gives: for both forms, any choice of versions, and every shape of
-// document that is not huge. // area abbreviated-packument
+// What Render splices is what decoding, filtering and comparing gives: for both forms, any choice
+// of versions, and every shape of document that is not huge. // area abbreviated-packument
 func TestRenderAgainstOracle(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	for _, body := range [][]byte{
@@ -95,7 +96,8 @@ func TestRenderAgainstOracle(t *testing.T) {
 	}
 }
 
-// unusual has what generated documents have not: odd orders, spaces, unknown members everywhere, numbers that floats cannot hold.
+// unusual has what generated documents have not: odd orders, spaces, unknown members everywhere,
+// numbers that floats cannot hold.
 const unusual = ` { "readme" : "a\ud83d\ude00\\\"" , "time":{ "3.0.0-rc.1" : "2021-01-01T00:00:00Z","modified":"2022-01-01T00:00:00Z" , "1.0.0":"2020-01-01T00:00:00Z","0.9.0":"2019-01-01T00:00:00Z",
 "created":"2019-01-01T00:00:00Z"},"users":{"jo":true},
 "versions" : { "1.0.0" : { "dist" : { "x" : [ ] , "tarball" : "https:\/\/r.example\/a" , "z" : null } , "libc":["musl"], "version" : "1.0.0","name":"odd","private-member":{"a":[1,2,{}]},"os":["linux"] } ,
@@ -114,7 +116,8 @@ func indented(body []byte) []byte {
 	return out
 }
 
-// Unknown members pass through byte for byte; only what must change does. // C42 "drop nothing from the full form"
+// Unknown members pass through byte for byte; only what must change does. // C42 "drop nothing from
+// the full form"
 func TestBytesPassThrough(t *testing.T) {
 	doc := scanned(t, "odd", unusual)
 	got := string(rendered(t, "odd", FormFull, keeping(doc, but("2.0.0"))).Body)
@@ -129,8 +132,9 @@ func TestBytesPassThrough(t *testing.T) {
 	}
 }
 
-// C37, area tarball-url-prefix: every tarball is at the mount's own origin and below its path, so that npm 12 accepts it, and
-// neither an upstream's address nor a credential in one is seen by anybody.
+// C37, area tarball-url-prefix: every tarball is at the mount's own origin and below its path, so
+// that npm 12 accepts it, and neither an upstream's address nor a credential in one is seen by
+// anybody.
 func TestTarballsAreOurs(t *testing.T) {
 	const name = "@acme/x"
 	private := `{"name":"@acme/x","_distfiles":{"x-1.0.0.tgz":{"url":"https://secret.example/x"}},"_uplinks":{"a":"https://secret.example"},"versions":{
@@ -161,7 +165,8 @@ func TestTarballsAreOurs(t *testing.T) {
 	}
 }
 
-// C40, area huge-packument: the abbreviated form of a large document is small, and tells installers all they need.
+// C40, area huge-packument: the abbreviated form of a large document is small, and tells installers
+// all they need.
 func TestAbbreviatedIsSmall(t *testing.T) {
 	shape := packument.Shapes()[5] // 9.4 MB, mostly members that installers do not read
 	doc := scanned(t, shape.Name, string(shape.Generate(1)))
@@ -176,7 +181,8 @@ func TestAbbreviatedIsSmall(t *testing.T) {
 
 // Issue "the npm gate": listings of 21 MB and of 40 MB are served. // C42, area huge-packument
 func TestHugeDocuments(t *testing.T) {
-	for _, size := range []int{21_000_000, 40_000_000} { // vite's is that large because every version repeats a licence
+	// vite's is that large because every version repeats a licence
+	for _, size := range []int{21_000_000, 40_000_000} {
 		const versions = 2_600
 		body := packument.Generate("huge", versions, 1, packument.Weight(size/versions, 10), packument.Texts())
 		if len(body) < size*9/10 {
@@ -194,8 +200,8 @@ func TestHugeDocuments(t *testing.T) {
 	}
 }
 
-// C13: the full form carries the publish times; C60, C35 (the part that is decided here): the two forms differ in bytes and in media
-// type, so that tags computed over them differ too.
+// C13: the full form carries the publish times; C60, C35 (the part that is decided here): the two
+// forms differ in bytes and in media type, so that tags computed over them differ too.
 func TestFormsDiffer(t *testing.T) {
 	doc := scanned(t, "x", string(packument.Generate("x", 3, 1)))
 	full, short := rendered(t, "x", FormFull, keeping(doc, all)), rendered(t, "x", FormAbbreviated, keeping(doc, all))
@@ -211,7 +217,8 @@ func TestFormsDiffer(t *testing.T) {
 	}
 }
 
-// hasInstallScript is true in the abbreviated form exactly when installing runs something, whatever the upstream claims.
+// hasInstallScript is true in the abbreviated form exactly when installing runs something, whatever
+// the upstream claims.
 func TestAbbreviatedInstallScript(t *testing.T) {
 	for more, want := range map[string]any{
 		`"scripts":{"install":"x"}`: true, `"hasInstallScript":true`: true, `"scripts":{"test":"x"}`: nil, `"hasInstallScript":false`: nil,

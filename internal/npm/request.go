@@ -20,9 +20,11 @@ const (
 	RouteUnknown RouteKind = iota
 	// RouteListing is a package's document, "/name".
 	RouteListing
-	// RouteVersion is one version's object, "/name/1.0.0" or "/name/tag"; Version holds the version or tag.
+	// RouteVersion is one version's object, "/name/1.0.0" or "/name/tag"; Version holds the version
+	// or tag.
 	RouteVersion
-	// RouteArtifact is a file, "/name/-/name-1.0.0.tgz"; File holds its name and Version the version in it.
+	// RouteArtifact is a file, "/name/-/name-1.0.0.tgz"; File holds its name and Version the
+	// version in it.
 	RouteArtifact
 	// RoutePing is "/-/ping".
 	RoutePing
@@ -50,10 +52,11 @@ var ErrPath = errors.New("not a path of the npm registry protocol")
 // maxPath bounds an escaped path: name, file name and every byte escaped.
 const maxPath = 4096
 
-// ParsePath reads the escaped request path below the mount ([net/url.URL.EscapedPath]). The path is split on its literal slashes and
-// each segment is decoded exactly once, so "/@scope%2fname", "/@scope%2Fname", "/@scope/name" and "/%40scope%2fname" are one package,
-// and "/@scope%252fname" is none. An error means that the path is malformed or names something impossible (bad escapes, traversal,
-// invalid names); a mere unknown shape is RouteUnknown.
+// ParsePath reads the escaped request path below the mount ([net/url.URL.EscapedPath]). The path is
+// split on its literal slashes and each segment is decoded exactly once, so "/@scope%2fname",
+// "/@scope%2Fname", "/@scope/name" and "/%40scope%2fname" are one package, and "/@scope%252fname"
+// is none. An error means that the path is malformed or names something impossible (bad escapes,
+// traversal, invalid names); a mere unknown shape is RouteUnknown.
 func ParsePath(escaped string) (Route, error) {
 	segments, err := decode(escaped)
 	if err != nil {
@@ -95,8 +98,8 @@ func ParsePath(escaped string) (Route, error) {
 	return route, nil
 }
 
-// decode splits an escaped path and decodes its segments. Only the first segment may hold an encoded slash (a scoped name); one
-// trailing slash is ignored.
+// decode splits an escaped path and decodes its segments. Only the first segment may hold an
+// encoded slash (a scoped name); one trailing slash is ignored.
 func decode(escaped string) ([]string, error) {
 	if len(escaped) > maxPath {
 		return nil, fmt.Errorf("%w: longer than %d bytes", ErrPath, maxPath)
@@ -113,7 +116,8 @@ func decode(escaped string) ([]string, error) {
 			return nil, fmt.Errorf("%w: bad percent-encoding in %.64q", ErrPath, raw)
 		case segment == "", segment == ".", segment == "..":
 			return nil, fmt.Errorf("%w: empty or relative segment", ErrPath)
-		case i > 0 && strings.Contains(segment, "/") && (segments[0] != "-" || segment[0] != '@'): // services take "@scope/name" further back
+		case i > 0 && strings.Contains(segment, "/") && (segments[0] != "-" || segment[0] != '@'):
+			// services take "@scope/name" further back
 			return nil, fmt.Errorf("%w: encoded slash in %.64q", ErrPath, raw)
 		}
 		segments[i] = segment
@@ -150,9 +154,10 @@ const (
 // maxAccept bounds an Accept field; a longer one gets the full form.
 const maxAccept = 4096
 
-// Negotiate chooses the form for an Accept field value (several fields joined by commas). The abbreviated form must be asked for by
-// name and at least as strongly as JSON, by the quality values of RFC 9110, section 12.5.1; of equal ones the first named wins.
-// Anything else, also no field at all, gets the full form, which carries the publish times that age gates of clients need.
+// Negotiate chooses the form for an Accept field value (several fields joined by commas). The
+// abbreviated form must be asked for by name and at least as strongly as JSON, by the quality
+// values of RFC 9110, section 12.5.1; of equal ones the first named wins. Anything else, also no
+// field at all, gets the full form, which carries the publish times that age gates of clients need.
 func Negotiate(accept string) (form string) {
 	if len(accept) > maxAccept {
 		return FormFull
@@ -188,7 +193,8 @@ func (b *quality) offer(rank, q, at int) {
 	}
 }
 
-// q reads the quality value, in thousandths. A malformed one counts as 0: what cannot be understood is not preferred.
+// q reads the quality value, in thousandths. A malformed one counts as 0: what cannot be understood
+// is not preferred.
 func q(params string) int {
 	for p := range strings.SplitSeq(params, ";") {
 		name, value, _ := strings.Cut(strings.TrimSpace(p), "=")

@@ -9,7 +9,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
-// Bounds of a listing beside those of package listing. The largest known have a few thousand versions and some hundred tags.
+// Bounds of a listing beside those of package listing. The largest known have a few thousand
+// versions and some hundred tags.
 const (
 	maxVersions = 100_000
 	maxTags     = 10_000
@@ -18,13 +19,17 @@ const (
 	maxAddress  = 8_192
 )
 
-// Scan reads a listing document of pkg, full or abbreviated, in one strict pass. It keeps body, which must not be changed any more.
+// Scan reads a listing document of pkg, full or abbreviated, in one strict pass. It keeps body,
+// which must not be changed any more.
 //
-// The document as a whole is refused, with an error that wraps [registry.ErrMalformed], when it is not one JSON object of valid UTF-8,
-// when its name is not pkg's, when "versions" is no object, or when a member that policy depends on is there twice; and with one that
-// wraps [registry.ErrTooLarge] when it breaks a bound. A single version is dropped and counted when nothing can be served for it
-// safely: no "dist" with a "tarball", a name or version in it that disagrees, an impossible version, or a member that policy depends on
-// (the version's key, its publish time, "dist" and others) given twice, of which different readers would take different ones.
+// The document as a whole is refused, with an error that wraps [registry.ErrMalformed], when it is
+// not one JSON object of valid UTF-8, when its name is not pkg's, when "versions" is no object, or
+// when a member that policy depends on is there twice; and with one that wraps
+// [registry.ErrTooLarge] when it breaks a bound. A single version is dropped and counted when
+// nothing can be served for it safely: no "dist" with a "tarball", a name or version in it that
+// disagrees, an impossible version, or a member that policy depends on (the version's key, its
+// publish time, "dist" and others) given twice, of which different readers would take different
+// ones.
 func Scan(pkg registry.Package, body []byte) (registry.Document, error) {
 	s := newScan(pkg, body)
 	defer s.leave()
@@ -52,8 +57,8 @@ func refusal(pkg registry.Package, err error) error {
 	return fmt.Errorf("listing of %s: %w: %v", pkg, sentinel, err)
 }
 
-// scan is the state of one pass. Everything is kept in a few growing arrays, and strings are looked at while they are in the near
-// cache, once.
+// scan is the state of one pass. Everything is kept in a few growing arrays, and strings are looked
+// at while they are in the near cache, once.
 type scan struct {
 	*listing.Scanner
 	*scratch
@@ -208,7 +213,8 @@ func (s *scan) version(version string) {
 	}
 }
 
-// fields reads the members of a version's object and notes the runs of those that the abbreviated form keeps.
+// fields reads the members of a version's object and notes the runs of those that the abbreviated
+// form keeps.
 func (s *scan) fields(r *rawVersion) {
 	var seen field
 	open := false // the member before is kept
@@ -363,7 +369,8 @@ func (s *scan) tags() {
 			continue
 		}
 		t := tag{key: key, name: name, version: version}
-		if i, again := s.doc.tagIndex[name]; again { // the last one counts, as in every JSON reader that clients use
+		// the last one counts, as in every JSON reader that clients use
+		if i, again := s.doc.tagIndex[name]; again {
 			s.doc.tags[i] = t
 			continue
 		}

@@ -17,7 +17,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
-// Issue "the npm gate", malformed upstreams: the whole document is refused, as malformed or as over a limit.
+// Issue "the npm gate", malformed upstreams: the whole document is refused, as malformed or as over
+// a limit.
 func TestMalformedDocuments(t *testing.T) {
 	good := versionOf("x", "1.0.0")
 	for name, body := range map[string]string{
@@ -82,7 +83,8 @@ func many(n int, item func(int) string) string {
 	return strings.Join(items, ",")
 }
 
-// Issue "the npm gate", malformed upstreams: one bad version is dropped and counted, the healthy rest is served.
+// Issue "the npm gate", malformed upstreams: one bad version is dropped and counted, the healthy
+// rest is served.
 func TestDroppedVersions(t *testing.T) {
 	dist := `"dist":{"tarball":"https://r.example/x.tgz"}`
 	for name, bad := range map[string]string{
@@ -127,7 +129,8 @@ func TestDroppedVersions(t *testing.T) {
 	}
 }
 
-// A version or its publish time given twice would be a different one to different readers: neither is served.
+// A version or its publish time given twice would be a different one to different readers: neither
+// is served.
 func TestAmbiguousVersions(t *testing.T) {
 	for name, body := range map[string]string{
 		"version":              listingOf("x", versionOf("x", "2.0.0")+","+versionOf("x", "1.0.0")+","+versionOf("x", "2.0.0")),
@@ -145,7 +148,8 @@ func TestAmbiguousVersions(t *testing.T) {
 	}
 }
 
-// Escaped keys are the keys that they spell: "versio\u006es" is "versions", to us as to every client.
+// Escaped keys are the keys that they spell: "versio\u006es" is "versions", to us as to every
+// client.
 func TestEscapedKeys(t *testing.T) {
 	body := `{"n\u0061me":"\u0078","versio\u006es":{"1\u002e0.0":{"\u006eame":"x","version":"1.0\u002e0","dis\u0074":{"tarb\u0061ll":"https:\/\/r.example\/x.tgz"},
 		"script\u0073":{"postinst\u0061ll":"x"}}},"tim\u0065":{"1.0\u002e0":"2020-01-01T00:00:00\u005a"},"dist\u002dtags":{"l\u0061test":"1.0.0"}}`
@@ -163,7 +167,8 @@ func TestEscapedKeys(t *testing.T) {
 	}
 }
 
-// Area age-policy: the publish time is the upstream's, whatever its spelling; what cannot be read is unknown, never old. // C75 (the facts)
+// Area age-policy: the publish time is the upstream's, whatever its spelling; what cannot be read
+// is unknown, never old. // C75 (the facts)
 func TestPublishTimes(t *testing.T) {
 	for spelling, want := range map[string]string{
 		`"2015-03-24T00:12:24.039Z"`:         "2015-03-24T00:12:24.039Z",
@@ -186,7 +191,8 @@ func TestPublishTimes(t *testing.T) {
 			t.Errorf("%s is %v, want %q", spelling, got, want)
 		}
 	}
-	for _, more := range []string{`"a":1`, `"time":null`, `"time":[]`, `"time":{}`} { // an abbreviated upstream, mostly
+	// an abbreviated upstream, mostly
+	for _, more := range []string{`"a":1`, `"time":null`, `"time":[]`, `"time":{}`} {
 		if doc := scanned(t, "x", listingOf("x", versionOf("x", "1.0.0"), more)); !doc.Versions()[0].Published.IsZero() {
 			t.Errorf("%s gives an age", more)
 		}
@@ -295,7 +301,8 @@ func TestNoVersions(t *testing.T) {
 	}
 }
 
-// A document takes at most half as much again as its text, and its cost says what it takes. // C42, area memory
+// A document takes at most half as much again as its text, and its cost says what it takes. // C42,
+// area memory
 func TestCost(t *testing.T) {
 	text := packument.Generate("x", 3000, 1)
 	live, cost := live(t, "x", text)

@@ -12,9 +12,10 @@ import (
 type scratch struct {
 	rawVersions []rawVersion
 	runs        []listing.Span // of the members that the abbreviated form keeps
-	kinds       []uint8        // of the digests of all versions, one after the other: places in algorithms
-	sums        []byte         // these digests
-	times       []rawTime
+	// of the digests of all versions, one after the other: places in algorithms
+	kinds []uint8
+	sums  []byte // these digests
+	times []rawTime
 }
 
 // rawVersion is a version as it was read.
@@ -42,7 +43,8 @@ func takeScratch() *scratch {
 func (s *scratch) reserve(size int) {
 	n := size/1400 + 16
 	s.rawVersions, s.runs = slices.Grow(s.rawVersions, n), slices.Grow(s.runs, 4*n)
-	s.kinds, s.sums = slices.Grow(s.kinds, 2*n), slices.Grow(s.sums, 84*n) // a sha512 and a sha1 each
+	// a sha512 and a sha1 each
+	s.kinds, s.sums = slices.Grow(s.kinds, 2*n), slices.Grow(s.sums, 84*n)
 }
 
 // leave gives the scratch to a later scan. It keeps nothing of this one's document.

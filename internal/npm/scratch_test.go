@@ -39,7 +39,8 @@ func TestFactsOfSimilarVersions(t *testing.T) {
 	}
 }
 
-// A scan that follows another one in the same memory finds nothing of it, and leaves the other document alone.
+// A scan that follows another one in the same memory finds nothing of it, and leaves the other
+// document alone.
 func TestScratchIsUsedAgain(t *testing.T) {
 	fresh := func(body string) *document {
 		s := newScan(pkg("p"), []byte(body))
@@ -66,7 +67,8 @@ func TestScratchIsUsedAgain(t *testing.T) {
 	}
 }
 
-// What is kept for later scans holds nothing of a document that it has read, and is not without bound.
+// What is kept for later scans holds nothing of a document that it has read, and is not without
+// bound.
 func TestScratchKeepsNoDocument(t *testing.T) {
 	s := newScan(pkg("p"), []byte(edges))
 	s.document()

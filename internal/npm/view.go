@@ -50,7 +50,8 @@ func newView(v registry.View) (*view, error) {
 				w.stamps = append(w.stamps, stay.Of(d.text))
 			}
 		}
-		// A client that trusts modified ("nothing here is younger") must not be misled about the later parts' versions.
+		// A client that trusts modified ("nothing here is younger") must not be misled about the
+		// later parts' versions.
 		if d.changed.raw != "" && (w.changed.raw == "" || d.changed.at.After(w.changed.at)) {
 			w.changed = d.changed
 		}
@@ -61,7 +62,8 @@ func newView(v registry.View) (*view, error) {
 
 func (w *view) kept(part, i int) bool { return i < len(w.keep[part]) && w.keep[part][i] }
 
-// shadowed reports whether an earlier part holds the version, and counts disagreement about its bytes.
+// shadowed reports whether an earlier part holds the version, and counts disagreement about its
+// bytes.
 func (w *view) shadowed(part, i int) bool {
 	for _, d := range w.parts[:part] {
 		if j := d.Lookup(w.parts[part].versions[i].Version); j >= 0 {
@@ -74,8 +76,8 @@ func (w *view) shadowed(part, i int) bool {
 	return false
 }
 
-// differ reports whether two versions are certainly not the same bytes: by the strongest algorithm that both give, no value of the
-// one is among those of the other.
+// differ reports whether two versions are certainly not the same bytes: by the strongest algorithm
+// that both give, no value of the one is among those of the other.
 func differ(a, b []registry.Digest) bool {
 	shared := ""
 	for _, x := range a {
@@ -109,8 +111,8 @@ func (w *view) timed() bool {
 	})
 }
 
-// resolveTags decides the dist-tags. A tag is the first part's in which it points to a served version; otherwise it is dropped, but
-// for latest, which falls back.
+// resolveTags decides the dist-tags. A tag is the first part's in which it points to a served
+// version; otherwise it is dropped, but for latest, which falls back.
 func (w *view) resolveTags() {
 	done := make(map[string]bool)
 	for _, d := range w.parts {
@@ -129,8 +131,9 @@ func (w *view) resolveTags() {
 	}
 }
 
-// fallback is the version that latest falls to: of the served ones preferably not newer than what the first part with an opinion
-// calls latest, preferably stable, preferably not deprecated, and of those the highest.
+// fallback is the version that latest falls to: of the served ones preferably not newer than what
+// the first part with an opinion calls latest, preferably stable, preferably not deprecated, and of
+// those the highest.
 func (w *view) fallback() string {
 	var ceiling string
 	for _, d := range w.parts {
@@ -149,7 +152,8 @@ func (w *view) fallback() string {
 	return best.version
 }
 
-// ResolveTag returns the part and the index of the version that a dist-tag of the view points to, as its rendering says it.
+// ResolveTag returns the part and the index of the version that a dist-tag of the view points to,
+// as its rendering says it.
 func ResolveTag(v registry.View, name string) (part, i int, ok bool) {
 	w, err := newView(v)
 	if err != nil {
@@ -170,8 +174,8 @@ type candidate struct {
 	worth   int // comes before precedence
 }
 
-// The worth of a candidate: not newer than what the upstream calls latest comes first, then stable over prerelease, then live over
-// deprecated.
+// The worth of a candidate: not newer than what the upstream calls latest comes first, then stable
+// over prerelease, then live over deprecated.
 const (
 	worthLive = 1 << iota
 	worthStable

@@ -37,18 +37,21 @@ func tagsOf(t *testing.T, parts ...registry.Part) object {
 	return full.(object)
 }
 
-// R43 (npm): latest is computed over the versions that are served, and never points to one that is not.
+// R43 (npm): latest is computed over the versions that are served, and never points to one that is
+// not.
 func TestLatestFallsBack(t *testing.T) {
 	for _, c := range []struct{ versions, latest, withheld, want string }{
 		{"1.0.0 2.0.0", "2.0.0", "", "2.0.0"},
 		{"1.0.0 2.0.0", "1.0.0", "", "1.0.0"}, // the upstream's choice stands
 		{"1.0.0 2.0.0 2.0.1", "2.0.1", "2.0.1", "2.0.0"},
-		{"2.0.0 1.0.0 10.0.0 9.9.9", "10.0.0", "10.0.0", "9.9.9"}, // by precedence, not by order or spelling
-		{"1.0.0 2.0.0-rc.1 2.0.0", "2.0.0", "2.0.0", "1.0.0"},     // stable before prerelease
-		{"1.0.0 1.1.0! 2.0.0", "2.0.0", "2.0.0", "1.0.0"},         // live before deprecated
-		{"1.0.0 2.0.0 3.0.0", "2.0.0", "2.0.0", "1.0.0"},          // never newer than the upstream's latest
-		{"2.0.0 3.0.0 4.0.0", "2.0.0", "2.0.0", "4.0.0"},          // unless there is nothing else
-		{"1.0.0-a 1.0.0-b 1.0.0", "1.0.0", "1.0.0", "1.0.0-b"},    // only prereleases are left
+		// by precedence, not by order or spelling
+		{"2.0.0 1.0.0 10.0.0 9.9.9", "10.0.0", "10.0.0", "9.9.9"},
+		{"1.0.0 2.0.0-rc.1 2.0.0", "2.0.0", "2.0.0", "1.0.0"}, // stable before prerelease
+		{"1.0.0 1.1.0! 2.0.0", "2.0.0", "2.0.0", "1.0.0"},     // live before deprecated
+		// never newer than the upstream's latest
+		{"1.0.0 2.0.0 3.0.0", "2.0.0", "2.0.0", "1.0.0"},
+		{"2.0.0 3.0.0 4.0.0", "2.0.0", "2.0.0", "4.0.0"},       // unless there is nothing else
+		{"1.0.0-a 1.0.0-b 1.0.0", "1.0.0", "1.0.0", "1.0.0-b"}, // only prereleases are left
 		{"1.0.0-rc.9 1.0.0-rc.10 1.0.0-rc.11", "1.0.0-rc.11", "1.0.0-rc.11", "1.0.0-rc.10"},
 		{"1.0.0! 2.0.0", "2.0.0", "2.0.0", "1.0.0"},            // deprecated is better than none
 		{"1.0.0! 1.5.0-rc.1 2.0.0", "2.0.0", "2.0.0", "1.0.0"}, // and stable
@@ -56,7 +59,8 @@ func TestLatestFallsBack(t *testing.T) {
 		{"1.0.0 2.0.0", "", "", "2.0.0"},                       // there was none
 		{"1.0.0 2.0.0", "nonsense", "", "2.0.0"},
 		{"1.0.0-rc.1 1.0.0-rc.2 1.0.0", "1.0.0-rc.2", "1.0.0-rc.2", "1.0.0-rc.1"}, // 1.0.0 is newer
-		{"1.0beta 0.0.1 2.0.0", "2.0.0", "2.0.0", "0.0.1"},                        // what is not semver comes last
+		// what is not semver comes last
+		{"1.0beta 0.0.1 2.0.0", "2.0.0", "2.0.0", "0.0.1"},
 		{"1.0beta 2.0.0", "2.0.0", "2.0.0", "1.0beta"},
 		{"1.0.0 2.0.0", "2.0.0", "1.0.0 2.0.0", ""},
 		{"", "", "", ""},
@@ -73,7 +77,8 @@ func TestLatestFallsBack(t *testing.T) {
 	}
 }
 
-// Other dist-tags that point to a version that is not served are dropped; of one given twice the last counts.
+// Other dist-tags that point to a version that is not served are dropped; of one given twice the
+// last counts.
 func TestTagsAreRepaired(t *testing.T) {
 	doc := scanned(t, "x", listingOf("x", plainVersions("1.0.0 2.0.0 3.0.0"),
 		`"dist-tags":{"latest":"3.0.0","next":"3.0.0","old":"1.0.0","gone":"0.0.1","odd \u00e9":"2.0.0","twice":"3.0.0","twice":"1.0.0","number":7}`))
@@ -85,8 +90,8 @@ func TestTagsAreRepaired(t *testing.T) {
 	}
 }
 
-// Private first: a version that two documents hold is the earlier one's in everything, and one that the earlier one holds but may not
-// serve is not taken from the later one.
+// Private first: a version that two documents hold is the earlier one's in everything, and one that
+// the earlier one holds but may not serve is not taken from the later one.
 func TestMerge(t *testing.T) {
 	private := listingOf("x", versionOf("x", "1.0.0", `"from":"private"`)+","+versionOf("x", "1.5.0", `"from":"private"`)+","+versionOf("x", "3.0.0", `"from":"private"`),
 		`"dist-tags":{"latest":"1.0.0","inner":"1.5.0","gone":"3.0.0"}`, `"description":"private"`,

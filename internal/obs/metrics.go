@@ -9,8 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// Metrics holds every metric of the gate (contract: "Logs and metrics"). Package names, versions and URLs are never labels.
-// All methods are safe for concurrent use.
+// Metrics holds every metric of the gate (contract: "Logs and metrics"). Package names, versions
+// and URLs are never labels. All methods are safe for concurrent use.
 type Metrics struct {
 	registry *prometheus.Registry
 
@@ -93,7 +93,8 @@ func (m *Metrics) Refused(host string) uint64 {
 // CooldownEntered counts one entry to a cooldown.
 func (m *Metrics) CooldownEntered(host, hint string) { m.entries.WithLabelValues(host, hint).Inc() }
 
-// Decision counts one serve decision: kind listing, artifact, companion or publish; decision admit, deny or unavailable.
+// Decision counts one serve decision: kind listing, artifact, companion or publish; decision admit,
+// deny or unavailable.
 func (m *Metrics) Decision(ecosystem, kind, decision string) {
 	m.decisions.WithLabelValues(ecosystem, kind, decision).Inc()
 }
@@ -106,12 +107,14 @@ func (m *Metrics) Divergence(ecosystem string, n int) {
 	m.divergence.WithLabelValues(ecosystem).Add(float64(n))
 }
 
-// Degraded counts one incomplete or retained listing: reason cooldown, retained, private or upstream.
+// Degraded counts one incomplete or retained listing: reason cooldown, retained, private or
+// upstream.
 func (m *Metrics) Degraded(ecosystem, reason string) {
 	m.degraded.WithLabelValues(ecosystem, reason).Inc()
 }
 
-// RelayAnomaly counts one artifact relay that did not succeed (R53): reason throttled, status, integrity or cut.
+// RelayAnomaly counts one artifact relay that did not succeed (R53): reason throttled, status,
+// integrity or cut.
 func (m *Metrics) RelayAnomaly(ecosystem, kind, reason string) {
 	m.anomalies.WithLabelValues(ecosystem, kind, reason).Inc()
 }
@@ -147,7 +150,8 @@ type AuthorityState struct {
 	Remaining time.Duration
 }
 
-// WatchCooldown exposes the state gauges; read is called at each exposition and must not change any state (tc-072).
+// WatchCooldown exposes the state gauges; read is called at each exposition and must not change any
+// state (tc-072).
 func (m *Metrics) WatchCooldown(read func() []AuthorityState) {
 	m.registry.MustRegister(cooldownCollector{read})
 }

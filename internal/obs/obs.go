@@ -1,5 +1,6 @@
-// Package obs is the one spelling of what Écluse reports to its operators: log attributes, metrics and traces. It never decides
-// when to log; a caller that has something to say takes its words from here.
+// Package obs is the one spelling of what Écluse reports to its operators: log attributes, metrics
+// and traces. It never decides when to log; a caller that has something to say takes its words from
+// here.
 package obs
 
 import (
@@ -11,8 +12,8 @@ import (
 	"time"
 )
 
-// NewLogger returns the process's logger. Format is "json", "text", or "auto", which is text when terminal is true. Level is
-// one of debug, info, warn, error.
+// NewLogger returns the process's logger. Format is "json", "text", or "auto", which is text when
+// terminal is true. Level is one of debug, info, warn, error.
 func NewLogger(w io.Writer, format, level string, terminal bool) (*slog.Logger, error) {
 	var lv slog.Level
 	if err := lv.UnmarshalText([]byte(level)); err != nil || strings.ContainsAny(level, "+-") {
@@ -75,5 +76,6 @@ func Err(err error) slog.Attr { return slog.String("error", err.Error()) }
 // Ecosystem is the attribute that names an ecosystem ("npm").
 func Ecosystem(name string) slog.Attr { return slog.String("ecosystem", name) }
 
-// Package is the attribute that names a package. It is for log lines about one request, never for a metric's label.
+// Package is the attribute that names a package. It is for log lines about one request, never for a
+// metric's label.
 func Package(name string) slog.Attr { return slog.String("package", name) }

@@ -13,8 +13,9 @@ import (
 // TracerName is the instrumentation scope of every span of Écluse.
 const TracerName = "github.com/ecluse-gate/ecluse"
 
-// NewTracerProvider returns a provider that sends spans to an OTLP/HTTP endpoint ("http://127.0.0.1:4318"), or one that drops
-// them when the endpoint is empty. Stop flushes and ends it.
+// NewTracerProvider returns a provider that sends spans to an OTLP/HTTP endpoint
+// ("http://127.0.0.1:4318"), or one that drops them when the endpoint is empty. Stop flushes and
+// ends it.
 func NewTracerProvider(ctx context.Context, endpoint string) (tp trace.TracerProvider, stop func(context.Context) error, err error) {
 	if endpoint == "" {
 		return noop.NewTracerProvider(), func(context.Context) error { return nil }, nil

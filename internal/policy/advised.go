@@ -26,7 +26,8 @@ func buildAdvised(s Spec) (rule, error) {
 
 func (advised) readsAdvisories() {}
 
-// find never admits, and denies when it cannot know: skipping is for data that is not there, not for data that is broken.
+// find never admits, and denies when it cannot know: skipping is for data that is not there, not
+// for data that is broken.
 func (r advised) find(q question) finding {
 	if !loaded(q) {
 		if r.denyUnavailable {
@@ -50,7 +51,8 @@ func (r advised) find(q question) finding {
 	return finding{decision: deny, spoke: true, advisories: all}
 }
 
-// counts reports whether an advisory is one to deny for. Malware is above every threshold, with a score or without.
+// counts reports whether an advisory is one to deny for. Malware is above every threshold, with a
+// score or without.
 func (r advised) counts(a *registry.Advisory) bool {
 	return a.Affects && (a.Malware || r.min == 0 || a.Scored && a.Score >= r.min)
 }
@@ -111,7 +113,8 @@ type remediates struct{}
 
 func (remediates) readsAdvisories() {}
 
-// find admits only on what the data says: without data, or with data that cannot be read, it is silent.
+// find admits only on what the data says: without data, or with data that cannot be read, it is
+// silent.
 func (remediates) find(q question) finding {
 	if !loaded(q) {
 		return finding{}

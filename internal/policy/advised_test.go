@@ -7,7 +7,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
-// DenyIfAdvisory: a minimum score, malware above every threshold, and denial wherever it cannot know.
+// DenyIfAdvisory: a minimum score, malware above every threshold, and denial wherever it cannot
+// know.
 func TestDenyIfAdvisory(t *testing.T) {
 	malware := registry.Advisory{ID: "MAL-2026-1", Affects: true, Malware: true}
 	scoredMalware := registry.Advisory{ID: "MAL-2026-2", Affects: true, Malware: true, Scored: true, Score: 2}

@@ -13,9 +13,9 @@ type Change struct {
 	Before, After Verdict
 }
 
-// Diff is the dry run of changed rules: over listings that are at hand, it yields each version whose admission at one instant, or
-// whose instant of admission, differs between before and after, in the order of the listings. A version that stays denied for good
-// by another rule is no change.
+// Diff is the dry run of changed rules: over listings that are at hand, it yields each version
+// whose admission at one instant, or whose instant of admission, differs between before and after,
+// in the order of the listings. A version that stays denied for good by another rule is no change.
 func Diff(now time.Time, before, after *Set, listings iter.Seq2[registry.Package, registry.Document]) iter.Seq[Change] {
 	return func(yield func(Change) bool) {
 		for pkg, doc := range listings {

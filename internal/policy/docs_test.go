@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// docs/rules.md names every type, with its precedence and its keys, in their order, and nothing else.
+// docs/rules.md names every type, with its precedence and its keys, in their order, and nothing
+// else.
 func TestRulesPage(t *testing.T) {
 	text, err := os.ReadFile("../../docs/rules.md")
 	if err != nil {

@@ -30,7 +30,8 @@ var week = Spec{Name: "min-age", Type: AllowIfOlderThan, Age: 7 * 24 * time.Hour
 
 var old, young = now.Add(-1000 * time.Hour), now.Add(-time.Hour)
 
-// data is advisory data by "ecosystem:name@version". Ecosystems without data are not loaded; the package "broken" cannot be read.
+// data is advisory data by "ecosystem:name@version". Ecosystems without data are not loaded; the
+// package "broken" cannot be read.
 type data map[string][]registry.Advisory
 
 func (d data) Loaded(ecosystem string) bool { _, ok := d[ecosystem]; return ok }

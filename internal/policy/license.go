@@ -11,18 +11,20 @@ import (
 	"github.com/github/go-spdx/v2/spdxexp"
 )
 
-// Bounds of what is read as a licence expression: reading one costs time that grows fast with its choices.
+// Bounds of what is read as a licence expression: reading one costs time that grows fast with its
+// choices.
 const (
 	maxLicenseLength = 256
 	maxLicenseTerms  = 8
 	maxLicenseMemo   = 1024 // distinct spellings whose answer is kept
 )
 
-// unlicensed is npm's word for "no licence is granted"; it is no SPDX identifier and may be listed all the same.
+// unlicensed is npm's word for "no licence is granted"; it is no SPDX identifier and may be listed
+// all the same.
 const unlicensed = "UNLICENSED"
 
-// license denies by what a version's licence expression allows: with allowOnly, what the listed licences do not suffice for; without,
-// what needs one of them.
+// license denies by what a version's licence expression allows: with allowOnly, what the listed
+// licences do not suffice for; without, what needs one of them.
 type license struct {
 	listed      []string
 	allowOnly   bool
@@ -70,7 +72,8 @@ func (r license) find(q question) finding {
 	return finding{}
 }
 
-// read looks a spelling up, or works it out and keeps it. Two that do so at once may lose one of the two; it is worked out again.
+// read looks a spelling up, or works it out and keeps it. Two that do so at once may lose one of
+// the two; it is worked out again.
 func (r license) read(text string) licensed {
 	kept := r.memo.Load()
 	if l, ok := (*kept)[text]; ok {

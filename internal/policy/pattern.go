@@ -7,8 +7,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
-// Pattern matches packages by identity: "name", "@scope/*", "name@1.2.3", optionally "npm:" in front. Names are compared as the
-// subject's ecosystem compares them.
+// Pattern matches packages by identity: "name", "@scope/*", "name@1.2.3", optionally "npm:" in
+// front. Names are compared as the subject's ecosystem compares them.
 type Pattern struct {
 	ecosystem, scope, name, version string
 	pypi                            string // name as PyPI compares it

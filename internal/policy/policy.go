@@ -1,5 +1,6 @@
-// Package policy turns the facts of one version into a verdict that explains itself. Public versions are denied unless a rule
-// admits them. It knows no protocol and no network; time is an argument, and so is what advisories say.
+// Package policy turns the facts of one version into a verdict that explains itself. Public
+// versions are denied unless a rule admits them. It knows no protocol and no network; time is an
+// argument, and so is what advisories say.
 package policy
 
 import (
@@ -17,13 +18,13 @@ type Subject struct {
 	Version registry.Version
 }
 
-// Advisories is what rules may ask of the advisory data: one snapshot, which never changes under a rule. It is safe for concurrent
-// use.
+// Advisories is what rules may ask of the advisory data: one snapshot, which never changes under a
+// rule. It is safe for concurrent use.
 type Advisories interface {
 	// Loaded reports whether there is data for an ecosystem at all.
 	Loaded(ecosystem string) bool
-	// Lookup returns what the data says of one version: the advisories that affect it, and those whose exact fix it is. An error
-	// means that the data about this package cannot be used.
+	// Lookup returns what the data says of one version: the advisories that affect it, and those
+	// whose exact fix it is. An error means that the data about this package cannot be used.
 	Lookup(p registry.Package, version string) ([]registry.Advisory, error)
 }
 
@@ -34,7 +35,8 @@ type Verdict struct {
 	Rule string
 	// Reason is one sentence for people.
 	Reason string
-	// AdmittedAt is the time from which the version will be admitted, when time alone decides; else zero.
+	// AdmittedAt is the time from which the version will be admitted, when time alone decides; else
+	// zero.
 	AdmittedAt time.Time
 	// Temporary reports that the denial is due to missing data and passes once the data is loaded.
 	Temporary bool
@@ -48,7 +50,8 @@ const (
 	deny
 )
 
-// finding is what one rule says of one version. An abstention that spoke explains the default denial.
+// finding is what one rule says of one version. An abstention that spoke explains the default
+// denial.
 type finding struct {
 	decision  decision
 	spoke     bool
@@ -77,7 +80,8 @@ type namedRule struct {
 	rule       rule
 }
 
-// Set is an immutable, ordered set of rules, together with the advisory data that they read. It is safe for concurrent use.
+// Set is an immutable, ordered set of rules, together with the advisory data that they read. It is
+// safe for concurrent use.
 type Set struct {
 	rules      []namedRule
 	advisories Advisories
@@ -86,8 +90,8 @@ type Set struct {
 // Default is the name in the verdict that no rule took part in; no rule may have it.
 const Default = "default"
 
-// New builds a set in its one total order: precedence, the highest first, then name. It has no advisory data: rules that need some
-// say so in their verdicts.
+// New builds a set in its one total order: precedence, the highest first, then name. It has no
+// advisory data: rules that need some say so in their verdicts.
 func New(specs []Spec) (*Set, error) {
 	set := &Set{}
 	seen := map[string]bool{"": true, Default: true}
@@ -111,8 +115,9 @@ func New(specs []Spec) (*Set, error) {
 	return set, nil
 }
 
-// WithAdvisories is the same set over other advisory data; nil takes the data away. Since a set never changes, new data means a new
-// set, and whatever was kept of the old one's verdicts is known to be old.
+// WithAdvisories is the same set over other advisory data; nil takes the data away. Since a set
+// never changes, new data means a new set, and whatever was kept of the old one's verdicts is known
+// to be old.
 func (s *Set) WithAdvisories(a Advisories) *Set { return &Set{rules: s.rules, advisories: a} }
 
 // UsesAdvisories reports whether some rule of the set reads advisory data.
@@ -123,8 +128,8 @@ func (s *Set) UsesAdvisories() bool {
 	})
 }
 
-// Evaluate gives the verdict at one instant. The first rule that decides wins; when none does, the version is denied, with the
-// reason of the rule that came nearest.
+// Evaluate gives the verdict at one instant. The first rule that decides wins; when none does, the
+// version is denied, with the reason of the rule that came nearest.
 func (s *Set) Evaluate(now time.Time, subject Subject) Verdict {
 	q := question{now: now, Subject: subject, advisories: s.advisories}
 	o := s.find(q)
@@ -138,8 +143,9 @@ func (s *Set) Evaluate(now time.Time, subject Subject) Verdict {
 	return v
 }
 
-// Admits is Evaluate without the words, for whole listings: whether the version is admitted, and else by which rule it is denied
-// and the time from which it will be admitted (zero when time does not decide).
+// Admits is Evaluate without the words, for whole listings: whether the version is admitted, and
+// else by which rule it is denied and the time from which it will be admitted (zero when time does
+// not decide).
 func (s *Set) Admits(now time.Time, subject Subject) (ok bool, rule string, at time.Time) {
 	o := s.find(question{now: now, Subject: subject, advisories: s.advisories})
 	if o.rule == nil {
@@ -152,7 +158,8 @@ func (s *Set) Admits(now time.Time, subject Subject) (ok bool, rule string, at t
 type outcome struct {
 	rule *namedRule
 	finding
-	// earlier is the rule that abstained before a denial and will admit at the time of the finding; nil for none.
+	// earlier is the rule that abstained before a denial and will admit at the time of the finding;
+	// nil for none.
 	earlier *namedRule
 }
 
@@ -179,5 +186,6 @@ func (s *Set) find(q question) (nearest outcome) {
 	return nearest
 }
 
-// sooner reports whether an abstention that ends at a explains the denial better than one that ends at b; zero is never.
+// sooner reports whether an abstention that ends at a explains the denial better than one that ends
+// at b; zero is never.
 func sooner(a, b time.Time) bool { return !a.IsZero() && (b.IsZero() || a.Before(b)) }

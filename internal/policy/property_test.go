@@ -111,7 +111,8 @@ func TestAddingADenyNeverAdmitsMore(t *testing.T) {
 	})
 }
 
-// Rules without data never admit what they refuse with data, unless told to skip; and nothing is admitted where no rule admits.
+// Rules without data never admit what they refuse with data, unless told to skip; and nothing is
+// admitted where no rule admits.
 func TestMissingDataNeverAdmitsMore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		specs, d, s := drawSpecs(t), drawData(t), drawSubject(t)
@@ -132,8 +133,9 @@ func TestMissingDataNeverAdmitsMore(t *testing.T) {
 	})
 }
 
-// C11, C77: there is one verdict. The short form, which listings use, and the long one, which artifacts use, never differ; and the instant
-// of admission that a denial names is kept: nothing changes before it, and at it the version is admitted.
+// C11, C77: there is one verdict. The short form, which listings use, and the long one, which
+// artifacts use, never differ; and the instant of admission that a denial names is kept: nothing
+// changes before it, and at it the version is admitted.
 func TestC11C77OneVerdict(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		set, s := build2(t, drawSpecs(t), drawData(t)), drawSubject(t)

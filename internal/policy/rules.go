@@ -50,7 +50,8 @@ func (r olderThan) explain(q question, _ finding) string {
 		stamp(published), spell(r.age), stamp(published.Add(r.age)))
 }
 
-// stamp spells an instant in whole seconds, rounded up, so that the text never promises an admission too early.
+// stamp spells an instant in whole seconds, rounded up, so that the text never promises an
+// admission too early.
 func stamp(t time.Time) string {
 	return t.Add(time.Second - 1).UTC().Truncate(time.Second).Format(time.RFC3339)
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// C79: a freeze date and the age combine, the stricter wins; an exception for one version beats both; each denial carries the reason
-// and the release time.
+// C79: a freeze date and the age combine, the stricter wins; an exception for one version beats
+// both; each denial carries the reason and the release time.
 func TestC79FreezeDateAgeAndException(t *testing.T) {
 	freeze := now.Add(-10 * 24 * time.Hour)
 	set := mustSet(t, Spec{Name: "age", Type: AllowIfOlderThan, Age: 72 * time.Hour}, Spec{Name: "freeze", Type: NotAfter, Date: freeze},
@@ -25,9 +25,11 @@ func TestC79FreezeDateAgeAndException(t *testing.T) {
 		{"pkg", "1.0.0", before, now, true, "age", "published 2026-11-21T11:00:00Z"},
 		{"pkg", "1.0.0", freeze, now, true, "age", "published 2026-11-21T12:00:00Z"},
 		{"pkg", "1.0.0", freeze.Add(1), now, false, "freeze", "published 2026-11-21T12:00:01Z; nothing newer than 2026-11-21T12:00:00Z"},
-		{"pkg", "1.1.0", freeze.Add(48 * time.Hour), now, false, "freeze", "published 2026-11-23T12:00:00Z"}, // old enough, and too new
+		// old enough, and too new
+		{"pkg", "1.1.0", freeze.Add(48 * time.Hour), now, false, "freeze", "published 2026-11-23T12:00:00Z"},
 		{"pkg", "1.1.0", recent, now, false, "freeze", "published 2026-12-01T11:00:00Z"},
-		{"pkg", "1.1.0", freeze, freeze.Add(71 * time.Hour), false, "age", "here from 2026-11-24T12:00:00Z"}, // early enough, and too young
+		// early enough, and too young
+		{"pkg", "1.1.0", freeze, freeze.Add(71 * time.Hour), false, "age", "here from 2026-11-24T12:00:00Z"},
 		{"pkg", "1.2.3", recent, now, true, "glass", "pkg@1.2.3"},
 		{"pkg", "1.2.3", time.Time{}, now, true, "glass", "pkg@1.2.3"},
 		{"pkg", "1.2.4", recent, now, false, "freeze", "nothing newer"},
@@ -45,8 +47,8 @@ func TestC79FreezeDateAgeAndException(t *testing.T) {
 	}
 }
 
-// C75: the age counts from the publish time of the upstream, not from when the gate first saw the file; and a version of which the
-// upstream gives no time is refused, not taken for new or old.
+// C75: the age counts from the publish time of the upstream, not from when the gate first saw the
+// file; and a version of which the upstream gives no time is refused, not taken for new or old.
 func TestC75AgeIsThePublishTime(t *testing.T) {
 	set := mustSet(t, week)
 	if v := set.Evaluate(now, subject("is-number", "7.0.0", time.Date(2018, 7, 4, 15, 8, 58, 0, time.UTC))); !v.Admit {
@@ -74,8 +76,8 @@ func TestAllowScope(t *testing.T) {
 	}
 }
 
-// DenyInstallTimeExecution reads one neutral signal, for whichever ecosystem; its exceptions are the only way around it short of
-// switching it off: an allow-list is none.
+// DenyInstallTimeExecution reads one neutral signal, for whichever ecosystem; its exceptions are
+// the only way around it short of switching it off: an allow-list is none.
 func TestDenyInstallTimeExecution(t *testing.T) {
 	set := mustSet(t, week, Spec{Name: "no-scripts", Type: DenyInstallTimeExecution, Except: []string{"esbuild", "pypi:Left_Pad@1.0.0"}},
 		Spec{Name: "allowed", Type: AllowByIdentity, Packages: []string{"husky", "esbuild"}})
@@ -101,8 +103,9 @@ func TestDenyInstallTimeExecution(t *testing.T) {
 	}
 }
 
-// Licences: an allow-list denies what it does not cover and admits nothing by itself; a deny-list denies what cannot be had without a
-// listed one; an unknown licence is denied unless that is switched off.
+// Licences: an allow-list denies what it does not cover and admits nothing by itself; a deny-list
+// denies what cannot be had without a listed one; an unknown licence is denied unless that is
+// switched off.
 func TestLicenses(t *testing.T) {
 	for _, c := range []struct {
 		typ, listed, onUnknown, license string
@@ -173,7 +176,8 @@ func TestLicenseMemoryIsBounded(t *testing.T) {
 	}
 }
 
-// PyPI's patterns name what PyPI takes for the same name: a deny-list cannot be dodged by a spelling.
+// PyPI's patterns name what PyPI takes for the same name: a deny-list cannot be dodged by a
+// spelling.
 func TestPatternsCompareAsTheEcosystemDoes(t *testing.T) {
 	for _, c := range []struct {
 		pattern, ecosystem, name string
@@ -194,7 +198,8 @@ func TestPatternsCompareAsTheEcosystemDoes(t *testing.T) {
 	}
 }
 
-// A denial by a rule that a later admission overrules tells of that admission: what is kept of a listing until then must not outlive it.
+// A denial by a rule that a later admission overrules tells of that admission: what is kept of a
+// listing until then must not outlive it.
 func TestDenialBelowAnAdmissionToCome(t *testing.T) {
 	set := mustSet(t, Spec{Name: "age", Type: AllowIfOlderThan, Age: 48 * time.Hour, Precedence: 500}, Spec{Name: "ban", Type: DenyByIdentity, Packages: []string{"x"}})
 	at := young.Add(48 * time.Hour)

@@ -19,34 +19,39 @@ type Spec struct {
 	Ecosystems []string
 	// Age is how long ago a version must have been published (AllowIfOlderThan).
 	Age time.Duration
-	// Packages are patterns: "name", "@scope/*", "name@1.2.3", each optionally with an ecosystem in front, "npm:name"
-	// (AllowByIdentity, DenyByIdentity).
+	// Packages are patterns: "name", "@scope/*", "name@1.2.3", each optionally with an ecosystem in
+	// front, "npm:name" (AllowByIdentity, DenyByIdentity).
 	Packages []string
 	// Scopes are npm scopes, "@acme" (AllowScope).
 	Scopes []string
-	// MinCVSS is the base score from which on an advisory counts, 0 to 10; 0 means every advisory. Malware reports always count
-	// (DenyIfAdvisory).
+	// MinCVSS is the base score from which on an advisory counts, 0 to 10; 0 means every advisory.
+	// Malware reports always count (DenyIfAdvisory).
 	MinCVSS float64
-	// OnUnavailable says what missing advisory data means: "deny", which is also meant by "", or "skip" (DenyIfAdvisory).
+	// OnUnavailable says what missing advisory data means: "deny", which is also meant by "", or
+	// "skip" (DenyIfAdvisory).
 	OnUnavailable string
 	// Except are patterns of packages that the rule leaves alone (DenyInstallTimeExecution).
 	Except []string
 	// Date is the last publish time that is not too new (NotAfter).
 	Date time.Time
-	// Licenses are SPDX identifiers, with "WITH exception" if need be, or the word UNLICENSED (DenyUnlessLicense, LicenseDeny).
+	// Licenses are SPDX identifiers, with "WITH exception" if need be, or the word UNLICENSED
+	// (DenyUnlessLicense, LicenseDeny).
 	Licenses []string
-	// OnUnknown says what a missing or unreadable licence means: "deny", which is also meant by "", or "skip" (DenyUnlessLicense,
-	// LicenseDeny).
+	// OnUnknown says what a missing or unreadable licence means: "deny", which is also meant by "",
+	// or "skip" (DenyUnlessLicense, LicenseDeny).
 	OnUnknown string
 }
 
 // The rule types.
 const (
-	// AllowIfOlderThan admits what was published long enough ago. A version of unknown age is never admitted by it.
+	// AllowIfOlderThan admits what was published long enough ago. A version of unknown age is never
+	// admitted by it.
 	AllowIfOlderThan = "AllowIfOlderThan"
-	// AllowUndated admits versions whose upstream does not say when they were published: the fallback for indexes without dates.
+	// AllowUndated admits versions whose upstream does not say when they were published: the
+	// fallback for indexes without dates.
 	AllowUndated = "AllowUndated"
-	// AllowIfRemediates admits a version that an advisory names as its exact fix and that no advisory affects.
+	// AllowIfRemediates admits a version that an advisory names as its exact fix and that no
+	// advisory affects.
 	AllowIfRemediates = "AllowIfRemediates"
 	// AllowScope admits every package of an npm scope.
 	AllowScope = "AllowScope"
@@ -93,9 +98,10 @@ type kind struct {
 	build      func(Spec) (rule, error)
 }
 
-// kinds lists the types by default precedence. An allow-list of packages (250) beats age, freeze date, licences and advisories, but
-// neither the ban on install scripts, which has exceptions of its own, nor the deny-list. The freeze date stands above everything that
-// admits without naming a package, so that it and the age combine: the stricter wins (C79).
+// kinds lists the types by default precedence. An allow-list of packages (250) beats age, freeze
+// date, licences and advisories, but neither the ban on install scripts, which has exceptions of
+// its own, nor the deny-list. The freeze date stands above everything that admits without naming a
+// package, so that it and the age combine: the stricter wins (C79).
 func kinds() []kind {
 	return []kind{
 		{AllowUndated, 90, nil, func(Spec) (rule, error) { return undated{}, nil }},

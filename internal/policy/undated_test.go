@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// The fallback for upstreams without dates is off unless it is configured, concerns nothing that has a date, and stays below every deny.
+// The fallback for upstreams without dates is off unless it is configured, concerns nothing that
+// has a date, and stays below every deny.
 func TestAllowUndated(t *testing.T) {
 	undated, young := subject("x", "1", time.Time{}), subject("x", "1", now.Add(-time.Hour))
 	set := mustSet(t, week, Spec{Name: "undated", Type: AllowUndated, Ecosystems: []string{"npm"}})

@@ -48,14 +48,16 @@ func (s *scan) companion(r *rawFile, f field, all *companions) {
 	all.digests[which], c.value = digests, s.Since(start)
 }
 
-// repeats reports whether the next value is spelled as one before it, which is what an index that gives two keys does.
+// repeats reports whether the next value is spelled as one before it, which is what an index that
+// gives two keys does.
 func (s *scan) repeats(before listing.Span) bool {
 	end := s.Pos() + before.Len()
 	return !before.Empty() && end <= len(s.doc.text) && s.doc.text[s.Pos():end] == before.Of(s.doc.text)
 }
 
-// settle decides what the file advertises and what a rendering changes in its object, so that the keys that it has agree: "core-metadata"
-// and "data-dist-info-metadata". "dist-info-metadata" is renamed, because installers of the time before PEP 714 stop at it.
+// settle decides what the file advertises and what a rendering changes in its object, so that the
+// keys that it has agree: "core-metadata" and "data-dist-info-metadata". "dist-info-metadata" is
+// renamed, because installers of the time before PEP 714 stop at it.
 func (s *scan) settle(r *rawFile, all *companions) {
 	chosen := -1
 	for i := range all.fields {
@@ -69,7 +71,8 @@ func (s *scan) settle(r *rawFile, all *companions) {
 		if all.fields[companionCore].present {
 			name = `"data-dist-info-metadata"`
 			if all.fields[companionLegacy].present {
-				name = `"_dist-info-metadata"` // reserved for private use (PEP 700): nobody reads it
+				// reserved for private use (PEP 700): nobody reads it
+				name = `"_dist-info-metadata"`
 			}
 			all.fields[companionLegacy].present = true
 		} else {

@@ -27,7 +27,8 @@ func TestOneFileChangesFewRuns(t *testing.T) {
 	}
 }
 
-// The next page of a project, which has one file more, has the runs of the one before, but the last.
+// The next page of a project, which has one file more, has the runs of the one before, but the
+// last.
 func TestNextPageKeepsRuns(t *testing.T) {
 	before, after := bigPage(1_700), bigPage(1_701)
 	for from := range before {

@@ -20,8 +20,8 @@ type sums struct {
 	bytes   []byte
 }
 
-// add reads one digest in hex. It reports false for a value that the algorithm cannot have: nothing could ever match it. An algorithm that
-// is not known here is left out, with any value.
+// add reads one digest in hex. It reports false for a value that the algorithm cannot have: nothing
+// could ever match it. An algorithm that is not known here is left out, with any value.
 func (a *sums) add(algorithm, value string) bool {
 	for _, known := range &algorithms {
 		if known.name != algorithm && !strings.EqualFold(known.name, algorithm) {
@@ -43,8 +43,8 @@ func (a *sums) add(algorithm, value string) bool {
 	return true
 }
 
-// since returns the digests that were added from a position on, strongest first. An algorithm that was given twice gives none, and false:
-// readers would take different ones.
+// since returns the digests that were added from a position on, strongest first. An algorithm that
+// was given twice gives none, and false: readers would take different ones.
 func (a *sums) since(first int) ([]registry.Digest, bool) {
 	added := a.digests[first:len(a.digests):len(a.digests)]
 	if len(added) < 2 {
@@ -59,7 +59,8 @@ func (a *sums) since(first int) ([]registry.Digest, bool) {
 	return added, true
 }
 
-// fragment chooses the one digest that a link can carry: SHA-256, which every installer reads (PEP 503), else the strongest.
+// fragment chooses the one digest that a link can carry: SHA-256, which every installer reads (PEP
+// 503), else the strongest.
 func fragment(digests []registry.Digest) *registry.Digest {
 	for i := range digests {
 		if digests[i].Algorithm == "sha256" {

@@ -7,8 +7,9 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
-// document is a scanned project page: its JSON text (of an HTML page, the text it was read into), where the parts of it that views touch
-// are, and the facts. It is a [registry.Document] and immutable. One entry is one file.
+// document is a scanned project page: its JSON text (of an HTML page, the text it was read into),
+// where the parts of it that views touch are, and the facts. It is a [registry.Document] and
+// immutable. One entry is one file.
 type document struct {
 	name     string // the project's
 	body     []byte // what was read, if text is the same; else nil
@@ -30,7 +31,8 @@ type document struct {
 	serial   int64
 }
 
-// entry is where a file is in the text. Spans of values are empty when the member is missing or null.
+// entry is where a file is in the text. Spans of values are empty when the member is missing or
+// null.
 type entry struct {
 	object     listing.Span
 	requires   listing.Span
@@ -60,8 +62,9 @@ type patch struct {
 
 // release is a version that files belong to.
 type release struct {
-	key      string // that equal versions share
-	spelling string // JSON, with quotes: as the page's own list has it, else as the first file has it
+	key string // that equal versions share
+	// JSON, with quotes: as the page's own list has it, else as the first file has it
+	spelling string
 }
 
 // status is the project's (PEP 792).
@@ -87,7 +90,8 @@ const (
 	topLast
 )
 
-// Versions implements [registry.Document]: one entry for each file, with the release that it belongs to as the version.
+// Versions implements [registry.Document]: one entry for each file, with the release that it
+// belongs to as the version.
 func (d *document) Versions() []registry.Version { return d.versions }
 
 // Lookup implements [registry.Document]; the key is a file's name.
@@ -98,7 +102,8 @@ func (d *document) file(i int) string { return d.versions[i].Artifacts[0].File }
 // Dropped implements [registry.Document].
 func (d *document) Dropped() int { return d.dropped }
 
-// Source implements [registry.Document]. A page that came as HTML is kept as the JSON text that it was read into.
+// Source implements [registry.Document]. A page that came as HTML is kept as the JSON text that it
+// was read into.
 func (d *document) Source() []byte { return d.body }
 
 // Cost implements [registry.Document]: the text, the index and the facts.
@@ -130,8 +135,9 @@ func digestCost(digests []registry.Digest) (cost int64) {
 	return cost
 }
 
-// Serial is the number of the last change of the project as the page gives it (the index's own counter, in the JSON form as "_last-serial",
-// in HTML as a comment); false when it gives none. A page with a lower one than that of an earlier page is old (C22).
+// Serial is the number of the last change of the project as the page gives it (the index's own
+// counter, in the JSON form as "_last-serial", in HTML as a comment); false when it gives none. A
+// page with a lower one than that of an earlier page is old (C22).
 func Serial(doc registry.Document) (serial int64, ok bool) {
 	d, isPyPI := doc.(*document)
 	if !isPyPI || d.serial == 0 {

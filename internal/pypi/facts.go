@@ -65,8 +65,9 @@ func (s *scan) place() []place {
 	return placed
 }
 
-// distinguish looks at a file that is there a second time. When both say the same of its bytes and its age, the first one stays; else neither
-// does, because readers of the first one and of the last one would disagree.
+// distinguish looks at a file that is there a second time. When both say the same of its bytes and
+// its age, the first one stays; else neither does, because readers of the first one and of the last
+// one would disagree.
 func distinguish(first, again *rawFile) {
 	known := first.address == again.address || len(first.digests) > 0 && len(again.digests) > 0
 	if !known || registry.Differ(first.digests, again.digests) || !first.published.Equal(again.published) {
@@ -125,8 +126,8 @@ func (s *scan) facts(placed []place) {
 	d.patches, d.releases, d.top = listing.Fit(d.patches), listing.Fit(d.releases), listing.Fit(d.top)
 }
 
-// room is arrays of the right size for what stays as long as the document. Those of the scan have grown, and digests would hold the outgrown
-// ones as well.
+// room is arrays of the right size for what stays as long as the document. Those of the scan have
+// grown, and digests would hold the outgrown ones as well.
 type room struct {
 	digests    []registry.Digest
 	sums       []byte

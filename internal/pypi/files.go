@@ -156,7 +156,8 @@ func (s *scan) field(r *rawFile, f field) {
 	}
 }
 
-// optional consumes a value that may be null. When it is of no kind that the specification allows, the file is bad.
+// optional consumes a value that may be null. When it is of no kind that the specification allows,
+// the file is bad.
 func (s *scan) optional(r *rawFile, allowed bool) listing.Span {
 	null := s.Peek() == 'n'
 	span := s.Skip()
@@ -167,7 +168,8 @@ func (s *scan) optional(r *rawFile, allowed bool) listing.Span {
 	return span
 }
 
-// uploaded reads the time of the upload: RFC 3339, in any offset and with any fraction. A string that is none leaves the age unknown.
+// uploaded reads the time of the upload: RFC 3339, in any offset and with any fraction. A string
+// that is none leaves the age unknown.
 func (s *scan) uploaded(r *rawFile) {
 	if s.Peek() == 'n' {
 		s.Skip()
@@ -180,7 +182,8 @@ func (s *scan) uploaded(r *rawFile) {
 	}
 }
 
-// provenance keeps the link to a file's attestations (PEP 740) when it can be handed on: absolute, and without a credential in it.
+// provenance keeps the link to a file's attestations (PEP 740) when it can be handed on: absolute,
+// and without a credential in it.
 func (s *scan) provenance(r *rawFile) {
 	if s.Peek() != '"' {
 		r.provenance = s.optional(r, false)

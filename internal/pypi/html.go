@@ -8,7 +8,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/listing"
 )
 
-// html writes the page of PEP 503 from the facts, and returns where its runs end. Every attribute has a quoted, escaped value (C66, C67).
+// html writes the page of PEP 503 from the facts, and returns where its runs end. Every attribute
+// has a quoted, escaped value (C66, C67).
 func (w *view) html() (out []byte, cuts []int) {
 	size := 512
 	for _, p := range w.picks {
@@ -89,7 +90,8 @@ func (d *document) anchor(out []byte, link string, i int) []byte {
 	return append(out, "</a><br>\n"...)
 }
 
-// yanked reports whether a file is withdrawn, and why. The empty string, like false, says that it is not (PEP 691).
+// yanked reports whether a file is withdrawn, and why. The empty string, like false, says that it
+// is not (PEP 691).
 func (d *document) yanked(i int) (reason string, yanked bool) {
 	span := d.entries[i].yanked
 	switch value := span.Of(d.text); value {

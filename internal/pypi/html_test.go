@@ -21,7 +21,8 @@ func anchorOf(t *testing.T, doc registry.Document, name string) string {
 	return ""
 }
 
-// C64: the reason of a yank goes through unchanged, in both forms and from either; an attribute without a value is a yank without a reason.
+// C64: the reason of a yank goes through unchanged, in both forms and from either; an attribute
+// without a value is a yank without a reason.
 func TestYankedReason(t *testing.T) {
 	reason := `Required python version not configured; use "x" <2 & 'y' — ü` + "\r\n\t\\"
 	escaped := strings.NewReplacer("&", "&amp;", "<", "&lt;", `"`, "&#34;", "\r", "&#13;").Replace(reason)
@@ -32,16 +33,18 @@ func TestYankedReason(t *testing.T) {
 		json any
 		html string
 	}{
-		"reason in JSON":      {jsonSource(page(file("x-1.0.tar.gz", `"yanked":"`+inJSON+`"`))), reason, ` data-yanked="` + escaped + `"`},
-		"reason in HTML":      {htmlSource(`<a href="x-1.0.tar.gz" data-yanked="` + escaped + `">x</a>`), reason, ` data-yanked="` + escaped + `"`},
-		"true in JSON":        {jsonSource(page(file("x-1.0.tar.gz", `"yanked":true`))), true, ` data-yanked=""`},
-		"no value in HTML":    {htmlSource(`<a data-yanked href="x-1.0.tar.gz">x</a>`), true, ` data-yanked=""`}, // C66
+		"reason in JSON": {jsonSource(page(file("x-1.0.tar.gz", `"yanked":"`+inJSON+`"`))), reason, ` data-yanked="` + escaped + `"`},
+		"reason in HTML": {htmlSource(`<a href="x-1.0.tar.gz" data-yanked="` + escaped + `">x</a>`), reason, ` data-yanked="` + escaped + `"`},
+		"true in JSON":   {jsonSource(page(file("x-1.0.tar.gz", `"yanked":true`))), true, ` data-yanked=""`},
+		// C66
+		"no value in HTML":    {htmlSource(`<a data-yanked href="x-1.0.tar.gz">x</a>`), true, ` data-yanked=""`},
 		"empty value in HTML": {htmlSource(`<a href="x-1.0.tar.gz" data-yanked=''>x</a>`), true, ` data-yanked=""`},
 		"false in JSON":       {jsonSource(page(file("x-1.0.tar.gz", `"yanked":false`))), false, ""},
 		"null in JSON":        {jsonSource(page(file("x-1.0.tar.gz", `"yanked":null`))), nil, ""},
-		"empty in JSON":       {jsonSource(page(file("x-1.0.tar.gz", `"yanked":""`))), "", ""}, // falsy: not yanked (PEP 691)
-		"the word false":      {jsonSource(page(file("x-1.0.tar.gz", `"yanked":"false"`))), "false", ` data-yanked="false"`},
-		"no attribute":        {htmlSource(`<a href="x-1.0.tar.gz">x</a>`), nil, ""},
+		// falsy: not yanked (PEP 691)
+		"empty in JSON":  {jsonSource(page(file("x-1.0.tar.gz", `"yanked":""`))), "", ""},
+		"the word false": {jsonSource(page(file("x-1.0.tar.gz", `"yanked":"false"`))), "false", ` data-yanked="false"`},
+		"no attribute":   {htmlSource(`<a href="x-1.0.tar.gz">x</a>`), nil, ""},
 	} {
 		doc := scanned(t, c.src)
 		got := filesOf(t, decoded(t, rendered(t, FormJSON, keeping(doc, all)).Body))["x-1.0.tar.gz"]["yanked"]
@@ -84,7 +87,8 @@ func TestRequiresPython(t *testing.T) {
 	}
 }
 
-// C23: links are read against the address that answered, and against the base element; ours point below the mount.
+// C23: links are read against the address that answered, and against the base element; ours point
+// below the mount.
 func TestLinksOfAPage(t *testing.T) {
 	for name, c := range map[string]struct{ html, want string }{
 		"relative":                {`<a href="../../packages/ab/cd/x-1.0.tar.gz#sha256=` + sha + `">x</a>`, "https://secret.example/packages/ab/cd/x-1.0.tar.gz"},
@@ -184,7 +188,8 @@ func TestFragments(t *testing.T) {
 	}
 }
 
-// PEP 658 in HTML: "true", or one digest; what is neither advertises nothing, and the core attribute comes first.
+// PEP 658 in HTML: "true", or one digest; what is neither advertises nothing, and the core
+// attribute comes first.
 func TestCompanionAttributes(t *testing.T) {
 	for attributes, want := range map[string]string{
 		`data-core-metadata="sha256=` + sha + `"`:                                               "map[sha256:" + sha + "]",
@@ -207,7 +212,8 @@ func TestCompanionAttributes(t *testing.T) {
 	}
 }
 
-// PEP 792, PEP 708, PEP 740, PEP 503's signatures: what a page says beside its files goes through, from both forms to both.
+// PEP 792, PEP 708, PEP 740, PEP 503's signatures: what a page says beside its files goes through,
+// from both forms to both.
 func TestWhatAPageSaysBeside(t *testing.T) {
 	asJSON := `{"meta":{"api-version":"1.4","tracks":["https://a.example/x/"]},"name":"x","project-status":{"status":"archived","reason":"not \"kept\" & <old>"},` +
 		`"alternate-locations":["https://b.example/x/"],"files":[` + file("x-1.0.tar.gz", `"gpg-sig":true`, `"provenance":"https://pypi.org/integrity/x?a=1&b"`) + `]}`
@@ -237,8 +243,8 @@ func TestWhatAPageSaysBeside(t *testing.T) {
 	}
 }
 
-// A page that is no project page (a request to sign in, an error in HTML) is malformed, and never an empty project (C55). A real project
-// without files is empty.
+// A page that is no project page (a request to sign in, an error in HTML) is malformed, and never
+// an empty project (C55). A real project without files is empty.
 func TestPagesThatAreNone(t *testing.T) {
 	for name, body := range map[string]string{
 		"empty":       "",
@@ -270,7 +276,8 @@ func TestPagesThatAreNone(t *testing.T) {
 	}
 }
 
-// C66: what is sent is clean HTML, whatever came in: each attribute quoted, nothing of the page's own markup in it.
+// C66: what is sent is clean HTML, whatever came in: each attribute quoted, nothing of the page's
+// own markup in it.
 func TestHostileValues(t *testing.T) {
 	evil := `\"><script>alert(1)</script><a href=\"https://evil.example/x-9.tar.gz\">`
 	doc := scanned(t, jsonSource(page(file("x-1.0.tar.gz", `"yanked":"`+evil+`"`, `"requires-python":"`+evil+`"`, `"provenance":"https://h.example/`+evil+`"`),
@@ -296,7 +303,8 @@ func TestReleaseByFileName(t *testing.T) {
 	}
 }
 
-// C14: what a JSON upstream says of sizes and upload times reaches a client that asks for JSON; from HTML it cannot be had and is not invented.
+// C14: what a JSON upstream says of sizes and upload times reaches a client that asks for JSON;
+// from HTML it cannot be had and is not invented.
 func TestSizesAndTimes(t *testing.T) {
 	doc := scanned(t, jsonSource(page(file("x-1.0.tar.gz", `"size":12345678901`, `"upload-time":"2020-01-02T03:04:05.678901Z"`), `"versions":["1.0"]`)))
 	got := string(rendered(t, FormJSON, keeping(doc, all)).Body)

@@ -10,8 +10,9 @@ import (
 // maxProjects bounds the list of all projects. The best known index has about 800,000.
 const maxProjects = 2_000_000
 
-// ScanIndex reads the list of all projects, in either form, and returns their normalised names, each once, in the order of the list. Entries
-// that name no project are passed over. Errors are those of [Scan].
+// ScanIndex reads the list of all projects, in either form, and returns their normalised names,
+// each once, in the order of the list. Entries that name no project are passed over. Errors are
+// those of [Scan].
 func ScanIndex(src registry.Source) ([]string, error) {
 	form, err := formOf(src)
 	if err != nil {
@@ -104,7 +105,8 @@ func (x *index) projects(s *listing.Scanner) {
 	}
 }
 
-// RenderIndex writes the list of all projects in a form. Names must be normalised; links are relative to the list's own address.
+// RenderIndex writes the list of all projects in a form. Names must be normalised; links are
+// relative to the list's own address.
 func RenderIndex(names []string, form string) []byte {
 	size := 256
 	for _, name := range names {

@@ -9,7 +9,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/registry/registrytest"
 )
 
-// Issue 7, C43: the cost of a page is what it really takes in memory, whatever its size and its form, and that is linear.
+// Issue 7, C43: the cost of a page is what it really takes in memory, whatever its size and its
+// form, and that is linear.
 func TestLiveMemory(t *testing.T) {
 	for _, files := range []int{1, 10, 100, 1000, 5000} {
 		asJSON, asHTML := fakepypi.Generate("a", files, 1, "https://files.example")
@@ -27,7 +28,8 @@ func TestLiveMemory(t *testing.T) {
 	}
 }
 
-// live is the memory that one scanned page takes, its text included, and what it says that it takes.
+// live is the memory that one scanned page takes, its text included, and what it says that it
+// takes.
 func live(t *testing.T, form string, body []byte) (used, said int64) {
 	t.Helper()
 	return registrytest.LiveMemory(t, len(body), func() (registry.Document, error) {

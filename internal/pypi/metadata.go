@@ -24,13 +24,15 @@ const (
 	maxFields    = 10_000
 )
 
-// ErrMetadata is wrapped by the errors of ReadMetadata: the archive has no metadata that could be used.
+// ErrMetadata is wrapped by the errors of ReadMetadata: the archive has no metadata that could be
+// used.
 var ErrMetadata = errors.New("no usable package metadata")
 
 // Field is one line of a package's metadata, named as the upload form names it.
 type Field struct{ Name, Value string }
 
-// Metadata is what a package says of itself (core metadata specification), in the order of the file.
+// Metadata is what a package says of itself (core metadata specification), in the order of the
+// file.
 type Metadata struct {
 	Fields []Field
 	kind   string
@@ -55,7 +57,8 @@ func (m *Metadata) Check(name, version string) error {
 	return nil
 }
 
-// ReadMetadata reads the metadata in a wheel (METADATA) or a source distribution (PKG-INFO), within bounds.
+// ReadMetadata reads the metadata in a wheel (METADATA) or a source distribution (PKG-INFO), within
+// bounds.
 func ReadMetadata(file string, r io.ReaderAt, size int64) (*Metadata, error) {
 	var text []byte
 	var err error
@@ -94,7 +97,8 @@ var (
 	errLarge  = errors.New("the metadata is too large")
 )
 
-// fromZip finds one part of a zip. What is read of the archive is bounded, since its directory may be as large as the whole file.
+// fromZip finds one part of a zip. What is read of the archive is bounded, since its directory may
+// be as large as the whole file.
 func fromZip(r io.ReaderAt, size int64, want func(name string) bool) ([]byte, error) {
 	bounded := &boundedReaderAt{r: r, left: maxDirectory}
 	z, err := zip.NewReader(bounded, size)
@@ -219,7 +223,8 @@ func headerName(s string) bool {
 	return s != "" && len(s) < 64
 }
 
-// formName is what the upload form calls a metadata field: lists have plural names, where history gave them one.
+// formName is what the upload form calls a metadata field: lists have plural names, where history
+// gave them one.
 func formName(key string) string {
 	switch name := strings.ReplaceAll(strings.ToLower(key), "-", "_"); name {
 	case "classifier":

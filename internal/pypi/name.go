@@ -1,9 +1,11 @@
-// Package pypi holds all that changes when the Python package index protocol changes: paths, project pages in both forms (PEP 503 HTML,
-// PEP 691 JSON) and how views of them are rendered, content negotiation, and the error dialect; its packages naming and webpage hold what
-// things are called and how HTML is read. It opens no socket and decides nothing.
+// Package pypi holds all that changes when the Python package index protocol changes: paths,
+// project pages in both forms (PEP 503 HTML, PEP 691 JSON) and how views of them are rendered,
+// content negotiation, and the error dialect; its packages naming and webpage hold what things are
+// called and how HTML is read. It opens no socket and decides nothing.
 //
-// Both forms become one document: an HTML page is read into the JSON form first. One entry of a document is one file, so that a file
-// that was added later to an old release is judged by its own age.
+// Both forms become one document: an HTML page is read into the JSON form first. One entry of a
+// document is one file, so that a file that was added later to an old release is judged by its own
+// age.
 package pypi
 
 import (
@@ -19,20 +21,23 @@ const Ecosystem = "pypi"
 // Normalize spells a project name as the index compares names (PEP 503). It does not validate.
 func Normalize(name string) string { return naming.Normalize(name) }
 
-// KeyOfFile is the key under which a document has a file of a project: the name itself, and for a companion the name of the file that it
-// describes. It reports false for a name that no file of the project can have.
+// KeyOfFile is the key under which a document has a file of a project: the name itself, and for a
+// companion the name of the file that it describes. It reports false for a name that no file of the
+// project can have.
 func KeyOfFile(name, file string) (key string, ok bool) { return naming.KeyOfFile(name, file) }
 
-// VersionOfFile reads the release that a file of a project belongs to out of the file's name, normalised by PEP 440, and what kind of file
-// it is ("wheel", "sdist", "egg", "installer").
+// VersionOfFile reads the release that a file of a project belongs to out of the file's name,
+// normalised by PEP 440, and what kind of file it is ("wheel", "sdist", "egg", "installer").
 func VersionOfFile(name, file string) (version, kind string, ok bool) {
 	return naming.VersionOfFile(name, file)
 }
 
-// ListingPath is the outbound path of a project's page below the index's base, which ends in "/simple".
+// ListingPath is the outbound path of a project's page below the index's base, which ends in
+// "/simple".
 func ListingPath(name string) string { return "/" + url.PathEscape(naming.Normalize(name)) + "/" }
 
-// FilePath is the path of a file below the mount, as the pages link it. Every byte of a valid file name may stand in a path as it is.
+// FilePath is the path of a file below the mount, as the pages link it. Every byte of a valid file
+// name may stand in a path as it is.
 func FilePath(name, file string) string { return "/files/" + naming.Normalize(name) + "/" + file }
 
 // ErrorBody is a refusal in the index's dialect: one line of text (R37).

@@ -13,7 +13,8 @@ const (
 	FormHTML = "html"
 )
 
-// The media types of pages (PEP 691). The types with "latest" in place of "v1" are asked for, never answered.
+// The media types of pages (PEP 691). The types with "latest" in place of "v1" are asked for, never
+// answered.
 const (
 	typeJSON     = "application/vnd.pypi.simple.v1+json"
 	typeHTML     = "application/vnd.pypi.simple.v1+html"
@@ -26,7 +27,8 @@ const IndexAccept = typeJSON + ", " + typeHTML + ";q=0.2, " + typeTextHTML + ";q
 // maxAccept bounds an Accept field; a longer one counts as none.
 const maxAccept = 4096
 
-// offers are what can be answered, in the order of preference among types that a client wants equally. contentType is what the answer says.
+// offers are what can be answered, in the order of preference among types that a client wants
+// equally. contentType is what the answer says.
 var offers = [...]struct{ media, form, contentType string }{
 	{typeJSON, FormJSON, typeJSON},
 	{typeHTML, FormHTML, typeHTML},
@@ -35,10 +37,12 @@ var offers = [...]struct{ media, form, contentType string }{
 
 const anyOffer = 2 // what a client gets that takes anything: oldest clients say so
 
-// Negotiate chooses the form and the media type of a page for an Accept field value (several fields joined by commas), by the quality values
-// of RFC 9110, section 12.5.1. Of types that a client wants equally, those that it names come before those that a wildcard covers, then JSON
-// before HTML. No field, and one that takes anything, get HTML as ever. The value of the parameter "format" in the query, when there is
-// one, comes before the field. It reports false when nothing that can be answered is acceptable (406).
+// Negotiate chooses the form and the media type of a page for an Accept field value (several fields
+// joined by commas), by the quality values of RFC 9110, section 12.5.1. Of types that a client
+// wants equally, those that it names come before those that a wildcard covers, then JSON before
+// HTML. No field, and one that takes anything, get HTML as ever. The value of the parameter
+// "format" in the query, when there is one, comes before the field. It reports false when nothing
+// that can be answered is acceptable (406).
 //
 // A type with "latest" is answered with the type of the version that it means, as PEP 691 demands.
 func Negotiate(accept, formatParam string) (form, contentType string, ok bool) {
@@ -109,7 +113,8 @@ func versioned(media string) string {
 	return media
 }
 
-// quality reads the quality value, in thousandths. A malformed one counts as 0: what cannot be understood is not preferred.
+// quality reads the quality value, in thousandths. A malformed one counts as 0: what cannot be
+// understood is not preferred.
 func quality(params string) int {
 	for p := range strings.SplitSeq(params, ";") {
 		name, value, _ := strings.Cut(strings.TrimSpace(p), "=")

@@ -5,12 +5,15 @@ import (
 	"testing"
 )
 
-// C14, PEP 691: the form by quality values, and the type that is answered. What clients really send is among the cases.
+// C14, PEP 691: the form by quality values, and the type that is answered. What clients really send
+// is among the cases.
 func TestNegotiate(t *testing.T) {
 	const text = "text/html; charset=utf-8"
 	for _, c := range []struct{ accept, param, contentType string }{
-		{"application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html; q=0.1, text/html; q=0.01", "", typeJSON}, // pip
-		{"application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.01", "", typeJSON},   // uv
+		// pip
+		{"application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html; q=0.1, text/html; q=0.01", "", typeJSON},
+		// uv
+		{"application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.01", "", typeJSON},
 		{"text/html", "", text}, // pip before 22.2
 		{"*/*", "", text},       // poetry, curl
 		{"", "", text},
@@ -24,7 +27,8 @@ func TestNegotiate(t *testing.T) {
 		{"application/vnd.pypi.simple.latest+json;q=0.5, text/html;q=0.4", "", typeJSON},
 		{"application/vnd.pypi.simple.v1+json;q=0.1, application/vnd.pypi.simple.latest+json;q=0.9, text/html;q=0.5", "", typeJSON},
 		{"application/vnd.pypi.simple.v1+json;q=0.3, text/html;q=0.9", "", text},
-		{"text/html, application/vnd.pypi.simple.v1+json", "", typeJSON}, // equal: the order says nothing
+		// equal: the order says nothing
+		{"text/html, application/vnd.pypi.simple.v1+json", "", typeJSON},
 		{"text/html, application/vnd.pypi.simple.v1+html", "", typeHTML},
 		{"text/html, */*", "", text},
 		{"application/vnd.pypi.simple.v1+json, */*;q=0.1", "", typeJSON},
@@ -36,7 +40,8 @@ func TestNegotiate(t *testing.T) {
 		{"text/*;q=0.5, application/*;q=0.4", "", text},
 		{"*/*, text/html;q=0, application/vnd.pypi.simple.v1+html;q=0", "", typeJSON},
 		{"application/vnd.pypi.simple.v1+json;q=0, */*", "", text},
-		{"application/vnd.pypi.simple.v1+json;q=x, text/html;q=0.1", "", text}, // what cannot be understood is not preferred
+		// what cannot be understood is not preferred
+		{"application/vnd.pypi.simple.v1+json;q=x, text/html;q=0.1", "", text},
 		{"application/vnd.pypi.simple.v1+json;q=2, text/html;q=0.1", "", text},
 		{"application/vnd.pypi.simple.v1+json;q=NaN, text/html;q=0.1", "", text},
 		{",,text/html,", "", text},

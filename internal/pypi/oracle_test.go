@@ -14,8 +14,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
-// The rendering is what decoding the page into maps, changing them by the plain words of the specification and encoding them again would
-// give. The oracle knows neither spans nor splicing.
+// The rendering is what decoding the page into maps, changing them by the plain words of the
+// specification and encoding them again would give. The oracle knows neither spans nor splicing.
 func oracle(t testing.TB, body []byte, keep func(file string) bool) object {
 	t.Helper()
 	page := decoded(t, body)
@@ -72,7 +72,8 @@ func TestOracle(t *testing.T) {
 			}
 			got := decoded(t, rendered(t, FormJSON, keeping(doc, keep)).Body)
 			for _, f := range got["files"].([]any) {
-				delete(f.(object), "_dist-info-metadata") // the private name of a key that must not be sent
+				// the private name of a key that must not be sent
+				delete(f.(object), "_dist-info-metadata")
 			}
 			if want := oracle(t, body, keep); !reflect.DeepEqual(got, want) {
 				g, _ := json.MarshalIndent(got, "", " ")
@@ -83,7 +84,8 @@ func TestOracle(t *testing.T) {
 	}
 }
 
-// randomPage makes a good page in some spelling: members in any order, white space, escapes, unknown members, each allowed type.
+// randomPage makes a good page in some spelling: members in any order, white space, escapes,
+// unknown members, each allowed type.
 func randomPage(seed uint64) []byte {
 	r := rand.New(rand.NewPCG(seed, 9))
 	pick := func(options ...string) string { return options[r.IntN(len(options))] }
@@ -135,7 +137,8 @@ func randomPage(seed uint64) []byte {
 	}))
 }
 
-// Rendering is stable: reading what was rendered and rendering it again changes nothing, in either form and across them.
+// Rendering is stable: reading what was rendered and rendering it again changes nothing, in either
+// form and across them.
 func roundTrip(t testing.TB, doc registry.Document) {
 	t.Helper()
 	part := keeping(doc, all)
@@ -171,7 +174,8 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// Whatever an upstream sends: no panic, and either an error of one of the two kinds or a document whose renderings are clean.
+// Whatever an upstream sends: no panic, and either an error of one of the two kinds or a document
+// whose renderings are clean.
 func fuzzScan(f *testing.F, source func(string) registry.Source) {
 	f.Fuzz(func(t *testing.T, body string) {
 		doc, err := Scan(pkg("x"), source(strings.Clone(body)))

@@ -23,7 +23,8 @@ const (
 	RouteListing
 	// RouteFile is a file, "/files/name/name-1.0-py3-none-any.whl"; File holds its name.
 	RouteFile
-	// RouteCompanion is the metadata of a file, the same with ".metadata"; File holds the name of the file that it describes.
+	// RouteCompanion is the metadata of a file, the same with ".metadata"; File holds the name of
+	// the file that it describes.
 	RouteCompanion
 	// RouteUpload is "/legacy/".
 	RouteUpload
@@ -35,8 +36,8 @@ type Route struct {
 	Package registry.Package
 	// File is the name of a file, decoded.
 	File string
-	// Redirect is the canonical path below the mount, escaped, when the request spells the path another way (RouteIndex and
-	// RouteListing). It is empty when there is nothing to redirect.
+	// Redirect is the canonical path below the mount, escaped, when the request spells the path
+	// another way (RouteIndex and RouteListing). It is empty when there is nothing to redirect.
 	Redirect string
 }
 
@@ -46,9 +47,10 @@ var ErrPath = errors.New("not a path of the Python index protocol")
 // maxPath bounds an escaped path: project, file name and every byte escaped.
 const maxPath = 4096
 
-// ParsePath reads the escaped request path below the mount ([net/url.URL.EscapedPath]). The path is split on its literal slashes and
-// each segment is decoded exactly once. An error means that the path is malformed or names something impossible (bad escapes, traversal,
-// invalid names, a file of another project); a mere unknown shape is RouteUnknown.
+// ParsePath reads the escaped request path below the mount ([net/url.URL.EscapedPath]). The path is
+// split on its literal slashes and each segment is decoded exactly once. An error means that the
+// path is malformed or names something impossible (bad escapes, traversal, invalid names, a file of
+// another project); a mere unknown shape is RouteUnknown.
 func ParsePath(escaped string) (Route, error) {
 	segments, slash, err := decode(escaped)
 	if err != nil {
@@ -97,7 +99,8 @@ func unless(fine bool, path string) string {
 	return path
 }
 
-// decode splits an escaped path and decodes its segments, and reports a trailing slash. No segment may hold an encoded slash.
+// decode splits an escaped path and decodes its segments, and reports a trailing slash. No segment
+// may hold an encoded slash.
 func decode(escaped string) (segments []string, slash bool, err error) {
 	if len(escaped) > maxPath {
 		return nil, false, fmt.Errorf("%w: longer than %d bytes", ErrPath, maxPath)

@@ -9,13 +9,14 @@ import (
 
 func TestParsePath(t *testing.T) {
 	for path, want := range map[string]Route{
-		"/simple/":                               {Kind: RouteIndex},
-		"/simple":                                {Kind: RouteIndex, Redirect: "/simple/"},
-		"/legacy/":                               {Kind: RouteUpload},
-		"/legacy":                                {Kind: RouteUpload},
-		"/simple/foo/":                           {Kind: RouteListing, Package: pkg("foo")},
-		"/simple/foo":                            {Kind: RouteListing, Package: pkg("foo"), Redirect: "/simple/foo/"},
-		"/simple/Fluffy.Server/":                 {Kind: RouteListing, Package: pkg("fluffy-server"), Redirect: "/simple/fluffy-server/"}, // C21
+		"/simple/":     {Kind: RouteIndex},
+		"/simple":      {Kind: RouteIndex, Redirect: "/simple/"},
+		"/legacy/":     {Kind: RouteUpload},
+		"/legacy":      {Kind: RouteUpload},
+		"/simple/foo/": {Kind: RouteListing, Package: pkg("foo")},
+		"/simple/foo":  {Kind: RouteListing, Package: pkg("foo"), Redirect: "/simple/foo/"},
+		// C21
+		"/simple/Fluffy.Server/":                 {Kind: RouteListing, Package: pkg("fluffy-server"), Redirect: "/simple/fluffy-server/"},
 		"/simple/a__b":                           {Kind: RouteListing, Package: pkg("a-b"), Redirect: "/simple/a-b/"},
 		"/simple/f%6fo/":                         {Kind: RouteListing, Package: pkg("foo"), Redirect: "/simple/foo/"},
 		"/files/foo/foo-1.0.tar.gz":              {Kind: RouteFile, Package: pkg("foo"), File: "foo-1.0.tar.gz"},
@@ -49,7 +50,8 @@ func TestParsePath(t *testing.T) {
 	}
 }
 
-// The links that pages carry lead to the files that they name, and a redirect leads to where none is needed.
+// The links that pages carry lead to the files that they name, and a redirect leads to where none
+// is needed.
 func FuzzParsePath(f *testing.F) {
 	for _, seed := range []string{"/simple/Foo", "/files/foo/foo-1.0.tar.gz", "/files/foo/foo-1%2B2-py3-none-any.whl.metadata", "/simple/%2e%2e/"} {
 		f.Add(seed)

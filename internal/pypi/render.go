@@ -18,10 +18,12 @@ var (
 
 // Render assembles one form of a project's page from scanned documents.
 //
-// Files keep their document's order, those of later parts follow. A file belongs to the first part that holds its name, also when that
-// part's Keep withholds it: a file that was refused there is not taken from elsewhere. Every link points below v.Base. In JSON a file's
-// object is spliced, so that unknown members stay as they are; "versions" has the releases of which files are served, and
-// the version of the protocol is the lowest of the parts'. HTML is written from the facts. Everything else is the first part's.
+// Files keep their document's order, those of later parts follow. A file belongs to the first part
+// that holds its name, also when that part's Keep withholds it: a file that was refused there is
+// not taken from elsewhere. Every link points below v.Base. In JSON a file's object is spliced, so
+// that unknown members stay as they are; "versions" has the releases of which files are served, and
+// the version of the protocol is the lowest of the parts'. HTML is written from the facts.
+// Everything else is the first part's.
 func Render(v registry.View) (registry.Rendering, error) {
 	w, err := newView(v)
 	if err != nil {
@@ -109,7 +111,8 @@ func (w *view) shadowed(part, i int) bool {
 	return false
 }
 
-// listReleases collects the releases of which files are served, each once, in the order of the documents.
+// listReleases collects the releases of which files are served, each once, in the order of the
+// documents.
 func (w *view) listReleases() {
 	seen := map[string]bool{} // of earlier parts
 	next := 0
@@ -216,7 +219,8 @@ func (w *view) meta(s *listing.Splicer) {
 	s.Add("}")
 }
 
-// offset is where file i begins, counted from the first, so that what grows before them moves no cut.
+// offset is where file i begins, counted from the first, so that what grows before them moves no
+// cut.
 func (d *document) offset(i int32) uint32 {
 	return d.entries[i].object.Start - d.entries[0].object.Start
 }

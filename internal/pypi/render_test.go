@@ -9,7 +9,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
-// Everything that nobody here changes reaches the client byte for byte: order, white space, spellings, unknown members.
+// Everything that nobody here changes reaches the client byte for byte: order, white space,
+// spellings, unknown members.
 func TestSplice(t *testing.T) {
 	body := "{ \"_private\" : [1,  2.0e3],\n \"meta\": {\"_last-serial\": 10 , \"api-version\":\t\"1.4\" },\r\n \"name\":\"X\",\"alternate-locations\": [ ]," +
 		"\"files\":[ {\"_odd\": {\"url\":\"kept\"},\"url\": \"https://secret.example/p/x-1.0.tar.gz\" , \"filename\":\"x-1\\u002e0.tar.gz\",\"hashes\":{ \"md5\":\"" + md5sum + "\"} } ,\n" +
@@ -27,7 +28,8 @@ func TestSplice(t *testing.T) {
 	decoded(t, r.Body)
 }
 
-// What the specification demands and the upstream leaves out is added (C76: "hashes"; PEP 691: "meta", "name"; PEP 700: "versions").
+// What the specification demands and the upstream leaves out is added (C76: "hashes"; PEP 691:
+// "meta", "name"; PEP 700: "versions").
 func TestAddedMembers(t *testing.T) {
 	for name, body := range map[string]string{
 		"nothing but files": `{"files":[{"filename":"x-1.0.tar.gz","url":"x-1.0.tar.gz"}]}`,
@@ -44,33 +46,35 @@ func TestAddedMembers(t *testing.T) {
 	}
 }
 
-// C17, C21, PEP 714: whatever key the upstream uses, "core-metadata" and "data-dist-info-metadata" say the same. "dist-info-metadata", at which
-// pip before 23.2 stops, is never sent.
+// C17, C21, PEP 714: whatever key the upstream uses, "core-metadata" and "data-dist-info-metadata"
+// say the same. "dist-info-metadata", at which pip before 23.2 stops, is never sent.
 func TestCompanionKeys(t *testing.T) {
 	a, b := `{"sha256":"`+sha+`"}`, `{"sha256":"`+sha2+`"}`
 	for members, want := range map[string]string{
 		`"core-metadata":` + a: sha,
-		`"core-metadata":` + a + `,"data-dist-info-metadata":` + a:                                sha,
-		`"data-dist-info-metadata":` + a + `,"core-metadata":` + a:                                sha,
-		`"data-dist-info-metadata":` + a:                                                          sha, // C21
-		`"dist-info-metadata":` + a:                                                               sha,
-		`"core-metadata":` + a + `,"data-dist-info-metadata":` + b:                                sha, // C17: the other key lies
+		`"core-metadata":` + a + `,"data-dist-info-metadata":` + a: sha,
+		`"data-dist-info-metadata":` + a + `,"core-metadata":` + a: sha,
+		// C21
+		`"data-dist-info-metadata":` + a: sha,
+		`"dist-info-metadata":` + a:      sha,
+		// C17: the other key lies
+		`"core-metadata":` + a + `,"data-dist-info-metadata":` + b:                                sha,
 		`"data-dist-info-metadata":` + b + `,"core-metadata":` + a:                                sha,
 		`"dist-info-metadata":` + b + `,"core-metadata":` + a:                                     sha,
 		`"dist-info-metadata":` + b + `,"core-metadata":` + a + `,"data-dist-info-metadata":` + b: sha,
 		`"core-metadata":null,"dist-info-metadata":` + a:                                          sha,
 		`"core-metadata": null,"dist-info-metadata":null, "data-dist-info-metadata" : ` + a:       sha,
 		`"dist-info-metadata":` + a + `,"data-dist-info-metadata":` + b:                           sha,
-		`"core-metadata":true`:                                                                    "true",
-		`"core-metadata":true,"data-dist-info-metadata":` + a:                                     "true",
-		`"dist-info-metadata":true`:                                                               "true",
-		`"core-metadata":{}`:                                                                      "{}",
-		`"core-metadata":{"blake2b":"zz"}`:                                                        "unknown",
-		`"core-metadata":false`:                                                                   "false",
-		`"core-metadata":false,"data-dist-info-metadata":` + a:                                    "false",
-		`"core-metadata":null`:                                                                    "",
-		`"dist-info-metadata":null`:                                                               "",
-		`"_x":1`:                                                                                  "",
+		`"core-metadata":true`:                                 "true",
+		`"core-metadata":true,"data-dist-info-metadata":` + a:  "true",
+		`"dist-info-metadata":true`:                            "true",
+		`"core-metadata":{}`:                                   "{}",
+		`"core-metadata":{"blake2b":"zz"}`:                     "unknown",
+		`"core-metadata":false`:                                "false",
+		`"core-metadata":false,"data-dist-info-metadata":` + a: "false",
+		`"core-metadata":null`:                                 "",
+		`"dist-info-metadata":null`:                            "",
+		`"_x":1`:                                               "",
 	} {
 		doc := scanned(t, jsonSource(page(file("x-1.0-py3-none-any.whl", members))))
 		if doc.Dropped() != 0 {
@@ -108,7 +112,8 @@ func TestCompanionKeys(t *testing.T) {
 	}
 }
 
-// PEP 700: "versions" names the releases of which files are served, as the index spells them, each once.
+// PEP 700: "versions" names the releases of which files are served, as the index spells them, each
+// once.
 func TestVersions(t *testing.T) {
 	doc := scanned(t, jsonSource(page(
 		file("x-1.0.tar.gz")+","+file("x-1.0-py3-none-any.whl")+","+file("x-2.0.0.tar.gz")+","+file("x-3.0rc1.tar.gz")+","+file("x-4.tar.gz"),
@@ -132,7 +137,8 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// The rules' verdict per file reaches both forms alike: nothing of a withheld file is left in either (C77).
+// The rules' verdict per file reaches both forms alike: nothing of a withheld file is left in
+// either (C77).
 func TestOneVerdictForBothForms(t *testing.T) {
 	var files []string
 	for i := range 30 {
@@ -164,7 +170,8 @@ func anchors(n int) string {
 	return b.String()
 }
 
-// Private and public pages are merged by file name: the earlier part has the word, also when it withholds the file.
+// Private and public pages are merged by file name: the earlier part has the word, also when it
+// withholds the file.
 func TestMerge(t *testing.T) {
 	private := scanned(t, jsonSource(`{"meta":{"api-version":"1.0","_side":"private"},"name":"x","_who":"private","files":[`+
 		file("x-1.0.tar.gz", `"_from":"private"`)+`,`+file("x-1.5.tar.gz", `"_from":"private"`)+`]}`))

@@ -14,22 +14,25 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
-// Bounds of a page beside those of package listing. The largest projects have some ten thousand files.
+// Bounds of a page beside those of package listing. The largest projects have some ten thousand
+// files.
 const (
 	maxFiles    = 100_000
 	maxReleases = 100_000
 	maxTop      = 4_096
 )
 
-// Scan reads a project's page, JSON or HTML as its content type says, in one strict pass. It keeps src.Body, which must not be changed any
-// more.
+// Scan reads a project's page, JSON or HTML as its content type says, in one strict pass. It keeps
+// src.Body, which must not be changed any more.
 //
-// The page as a whole is refused, with an error that wraps [registry.ErrMalformed], when it is not one JSON object of valid UTF-8 or no
-// HTML page of files, when it is about another project, when its version has a major number that is not 1 (PEP 629), when "files" is no
-// array, or when a member that matters is there twice; and with one that wraps [registry.ErrTooLarge] when it breaks a bound. A single
-// file is dropped and counted when nothing can be served for it safely: a name that no file of the project can have, no usable address, a
-// member that the specification knows with a value that it does not allow, a member given twice, a digest that the algorithm cannot have,
-// or two files of one name with different bytes.
+// The page as a whole is refused, with an error that wraps [registry.ErrMalformed], when it is not
+// one JSON object of valid UTF-8 or no HTML page of files, when it is about another project, when
+// its version has a major number that is not 1 (PEP 629), when "files" is no array, or when a
+// member that matters is there twice; and with one that wraps [registry.ErrTooLarge] when it breaks
+// a bound. A single file is dropped and counted when nothing can be served for it safely: a name
+// that no file of the project can have, no usable address, a member that the specification knows
+// with a value that it does not allow, a member given twice, a digest that the algorithm cannot
+// have, or two files of one name with different bytes.
 func Scan(pkg registry.Package, src registry.Source) (registry.Document, error) {
 	form, err := formOf(src)
 	if err != nil {
@@ -55,7 +58,8 @@ func Scan(pkg registry.Package, src registry.Source) (registry.Document, error) 
 	return s.doc, nil
 }
 
-// formOf returns the form of an answer by its content type; one that says nothing of it is looked into.
+// formOf returns the form of an answer by its content type; one that says nothing of it is looked
+// into.
 func formOf(src registry.Source) (form string, err error) {
 	media, _, _ := mime.ParseMediaType(src.ContentType)
 	switch {
@@ -220,7 +224,8 @@ func minorOf(version string) (minor int, ok bool) {
 	return int(n), err == nil
 }
 
-// texts reads an array of strings, up to maxTop of them; other elements are passed over, as is a value of another type.
+// texts reads an array of strings, up to maxTop of them; other elements are passed over, as is a
+// value of another type.
 func (s *scan) texts() (list []string) {
 	if !s.Array() {
 		s.Skip()

@@ -10,7 +10,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
-// Issue "PyPI, complete": a page that nobody can trust is refused whole, as malformed or as over a limit.
+// Issue "PyPI, complete": a page that nobody can trust is refused whole, as malformed or as over a
+// limit.
 func TestMalformedPages(t *testing.T) {
 	good := file("x-1.0.tar.gz")
 	for name, body := range map[string]string{
@@ -64,7 +65,8 @@ func TestMalformedPages(t *testing.T) {
 	}
 }
 
-// The content type decides the form; one that says nothing of it is looked into, and neither form is malformed.
+// The content type decides the form; one that says nothing of it is looked into, and neither form
+// is malformed.
 func TestForms(t *testing.T) {
 	asJSON, asHTML := page(file("x-1.0.tar.gz")), `<a href="x-1.0.tar.gz">x</a>`
 	for _, c := range []struct{ contentType, body, want string }{
@@ -166,7 +168,8 @@ func TestRepeatedFile(t *testing.T) {
 	}
 }
 
-// C75: the age of a file is its own upload time; what cannot be read leaves it unknown, and never young or old by accident.
+// C75: the age of a file is its own upload time; what cannot be read leaves it unknown, and never
+// young or old by accident.
 func TestUploadTime(t *testing.T) {
 	want := time.Date(2018, 7, 17, 12, 30, 0, 500000000, time.UTC)
 	for value, at := range map[string]time.Time{

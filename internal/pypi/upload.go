@@ -14,7 +14,8 @@ import (
 // Sums are a file's digests, raw.
 type Sums struct{ SHA256, MD5 []byte }
 
-// Upload is the form by which Python indexes take a file (the legacy upload API), as twine sends it.
+// Upload is the form by which Python indexes take a file (the legacy upload API), as twine sends
+// it.
 type Upload struct {
 	ContentType string
 	Body        io.Reader
@@ -24,7 +25,8 @@ type Upload struct {
 // maxForm bounds a form without its file.
 const maxForm = 16 << 20
 
-// NewUpload makes the form. The file is read once, while the form is sent; it is never whole in memory.
+// NewUpload makes the form. The file is read once, while the form is sent; it is never whole in
+// memory.
 func NewUpload(file string, m *Metadata, sums Sums, content io.Reader, size int64) (*Upload, error) {
 	var buf bytes.Buffer
 	w := multipart.NewWriter(&buf)
@@ -46,7 +48,8 @@ func NewUpload(file string, m *Metadata, sums Sums, content io.Reader, size int6
 		}
 	}
 	header := textproto.MIMEHeader{}
-	header.Set("Content-Disposition", fmt.Sprintf(`form-data; name="content"; filename="%s"`, file)) // a checked name: no quotes
+	// a checked name: no quotes
+	header.Set("Content-Disposition", fmt.Sprintf(`form-data; name="content"; filename="%s"`, file))
 	header.Set("Content-Type", "application/octet-stream")
 	if _, err := w.CreatePart(header); err != nil {
 		return nil, err

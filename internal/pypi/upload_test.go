@@ -101,7 +101,8 @@ func TestReadMetadataRefuses(t *testing.T) {
 	}
 }
 
-// The form that is sent is one that CheckUpload takes, of the length that was said, with the file as it is.
+// The form that is sent is one that CheckUpload takes, of the length that was said, with the file
+// as it is.
 func TestUploadForm(t *testing.T) {
 	archive := zipOf(t, "apple_pie-1.0.dist-info/METADATA", metadataText)
 	m, err := ReadMetadata(wheelName, bytes.NewReader(archive), int64(len(archive)))

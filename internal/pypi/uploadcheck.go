@@ -29,9 +29,10 @@ type form struct {
 	text   int64
 }
 
-// CheckUpload reads an upload form on its way to an index and gives the project that it is for, normalised. A form whose file is not one of
-// that project is refused, and so is one that two readers could understand in different ways: fields that stand twice, parts with unusual
-// names. It reads the body once and keeps nothing of the file.
+// CheckUpload reads an upload form on its way to an index and gives the project that it is for,
+// normalised. A form whose file is not one of that project is refused, and so is one that two
+// readers could understand in different ways: fields that stand twice, parts with unusual names. It
+// reads the body once and keeps nothing of the file.
 func CheckUpload(contentType string, body io.Reader) (project string, err error) {
 	media, params, err := mime.ParseMediaType(contentType)
 	if err != nil || media != "multipart/form-data" || params["boundary"] == "" {

@@ -7,7 +7,8 @@ import (
 	"unsafe"
 )
 
-// Clone returns facts that share no memory with the document that they come from, and the bytes of memory that they take.
+// Clone returns facts that share no memory with the document that they come from, and the bytes of
+// memory that they take.
 func (v Version) Clone() (own Version, size int64) {
 	size = int64(unsafe.Sizeof(v))
 	text := func(s string) string {

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// S36: first character alphanumeric, then up to 127 of alphanumeric . _ : - ; anything else is withheld.
+// S36: first character alphanumeric, then up to 127 of alphanumeric . _ : - ; anything else is
+// withheld.
 func TestSanitize(t *testing.T) {
 	for in, want := range map[string]string{
 		"":                       "",

@@ -36,8 +36,9 @@ func (e Endpoint) String() string { return e.base }
 
 const searchDomain = ".search.windows.net"
 
-// ParseEndpoint checks a service address (S41): https, one label of 1 to 60 lower-case letters, digits and inner hyphens under
-// search.windows.net, no port but 443, and nothing after it. With emulator it may also be an http or https loopback address.
+// ParseEndpoint checks a service address (S41): https, one label of 1 to 60 lower-case letters,
+// digits and inner hyphens under search.windows.net, no port but 443, and nothing after it. With
+// emulator it may also be an http or https loopback address.
 func ParseEndpoint(text string, emulator bool) (Endpoint, error) {
 	bad := func(reason string) (Endpoint, error) {
 		return Endpoint{}, &Error{Code: CodeEndpointInvalid, Err: Reason(reason)}
@@ -96,7 +97,8 @@ func serviceLabel(label string) bool {
 // Collection names a kind of resource in addresses.
 type Collection string
 
-// The collections: two that the tool writes, and the four kinds of children that a knowledge source generates.
+// The collections: two that the tool writes, and the four kinds of children that a knowledge source
+// generates.
 const (
 	KnowledgeSources Collection = "knowledgesources"
 	KnowledgeBases   Collection = "knowledgebases"
@@ -158,7 +160,8 @@ func (s Service) url(path string) string {
 	return s.Endpoint.base + path + "?api-version=" + string(s.Profile)
 }
 
-// escapeName turns a name into ('…'): quotes doubled, then every byte but the unreserved ones percent-encoded (S42).
+// escapeName turns a name into ('…'): quotes doubled, then every byte but the unreserved ones
+// percent-encoded (S42).
 func escapeName(name string) (string, error) {
 	if n := utf8.RuneCountInString(name); n < 1 || n > 128 || !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
 		return "", &Error{Code: CodeNameInvalid, Err: Reason("a name must have 1 to 128 printable characters")}
@@ -176,7 +179,8 @@ func escapeName(name string) (string, error) {
 	return b.String(), nil
 }
 
-// Trail checks the continuation links of one list (S61). It belongs to one inventory and is not for concurrent use.
+// Trail checks the continuation links of one list (S61). It belongs to one inventory and is not for
+// concurrent use.
 type Trail struct {
 	first   *url.URL
 	visited map[string]bool
@@ -203,7 +207,8 @@ func (t *Trail) Follow(link string) error {
 	return nil
 }
 
-// sameList checks everything about a link but its novelty: it continues the list and leads nowhere else.
+// sameList checks everything about a link but its novelty: it continues the list and leads nowhere
+// else.
 func sameList(first *url.URL, link string) error {
 	for _, c := range []byte(link) {
 		if c <= ' ' || c >= 0x7f {

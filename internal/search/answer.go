@@ -24,8 +24,9 @@ type ETagEvidence struct {
 	odd     bool // the body's is not a string
 }
 
-// Value gives the one ETag on which all evidence agrees, or "" without evidence. Quotes around a body value make no difference.
-// Blank or non-text evidence is etag-invalid, disagreement is etag-conflict.
+// Value gives the one ETag on which all evidence agrees, or "" without evidence. Quotes around a
+// body value make no difference. Blank or non-text evidence is etag-invalid, disagreement is
+// etag-conflict.
 func (e ETagEvidence) Value() (string, error) {
 	all := e.Headers
 	if e.Body != nil {
@@ -79,7 +80,8 @@ func requestID(header http.Header) string {
 	return ""
 }
 
-// safeCode bounds and sanitises an error code: up to 64 letters, digits, dots, underscores and hyphens, else "".
+// safeCode bounds and sanitises an error code: up to 64 letters, digits, dots, underscores and
+// hyphens, else "".
 func safeCode(code string) string {
 	if len(code) > 64 {
 		return ""

@@ -57,7 +57,8 @@ func TestUploadDeadline(t *testing.T) {
 	})
 }
 
-// S44: headers that do not come in time are no answer; the earlier of timeout and deadline counts (S22, S31).
+// S44: headers that do not come in time are no answer; the earlier of timeout and deadline counts
+// (S22, S31).
 func TestStalledHeaders(t *testing.T) {
 	virtual(t, func(t *testing.T, b *bed) {
 		b.script(`[{"match":{},"act":{"delay_ms":600000}}]`)
@@ -119,7 +120,8 @@ func TestWatchdog(t *testing.T) {
 	})
 }
 
-// A refusal whose body never comes does not hold the caller up for longer than the window of the error code.
+// A refusal whose body never comes does not hold the caller up for longer than the window of the
+// error code.
 func TestStalledErrorBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := over(t, canned(409, &stuckBody{closed: make(chan struct{})}))
@@ -131,7 +133,8 @@ func TestStalledErrorBody(t *testing.T) {
 	})
 }
 
-// An interruption while waiting for the answer of a write is ambiguous, and said to be an interruption.
+// An interruption while waiting for the answer of a write is ambiguous, and said to be an
+// interruption.
 func TestInterruptedWrite(t *testing.T) {
 	virtual(t, func(t *testing.T, b *bed) {
 		b.script(`[{"match":{},"act":{"delay_ms":60000}}]`)

@@ -13,8 +13,8 @@ const (
 	maxNodes = 100_000
 )
 
-// parseDocument reads one JSON object: valid UTF-8, no name twice in one object, bounded depth and size, nothing after it.
-// Numbers stay as they were written (json.Number).
+// parseDocument reads one JSON object: valid UTF-8, no name twice in one object, bounded depth and
+// size, nothing after it. Numbers stay as they were written (json.Number).
 func parseDocument(data []byte) (map[string]any, error) {
 	if !utf8.Valid(data) || !json.Valid(data) {
 		return nil, errors.New("not JSON in UTF-8")

@@ -20,29 +20,46 @@ const (
 	CodeNameInvalid         = "name-invalid"
 	CodeContinuationInvalid = "continuation-url-invalid"
 
-	CodeHTTP             = "azure-http-error"           // an answer with a status that the method does not expect
-	CodeAmbiguous        = "azure-response-ambiguous"   // no answer
-	CodeDeadlineExceeded = "response-deadline-exceeded" // no time was left, or the body took too long
-	CodeReadFailed       = "response-read-failed"       // the body broke off
-	CodeTooLarge         = "response-too-large"         // the body is larger than the bound
-	CodeInvalidJSON      = "response-invalid-json"      // the body is not the JSON that was asked for
-	CodeDeadlineInvalid  = "response-deadline-invalid"  // the caller's deadline or timeout makes no sense
-	CodeLimitInvalid     = "response-limit-invalid"     // the caller's body limit is negative
-	CodeRequestInvalid   = "request-invalid"            // the caller's document or upload cannot be sent
-	CodeETagConflict     = "etag-conflict"              // body and headers disagree about the ETag
-	CodeETagInvalid      = "etag-invalid"               // a blank ETag, or one that is not text
-	CodeNotRecorded      = "request-not-recorded"       // the recorder refused the request: nothing was sent
-	CodePersistence      = "local-persistence"          // the exchange ended, but the recorder could not record it
-	CodeInterrupted      = "interrupted"                // the context ended before anything was sent
-	CodeFileListInvalid  = "file-list-invalid"          // a page of files is not a list of file records
-	CodeContentChanged   = "upload-content-changed"     // the content is not what the upload said
+	// CodeHTTP: an answer with a status that the method does not expect
+	CodeHTTP = "azure-http-error"
+	// CodeAmbiguous: no answer
+	CodeAmbiguous = "azure-response-ambiguous"
+	// CodeDeadlineExceeded: no time was left, or the body took too long
+	CodeDeadlineExceeded = "response-deadline-exceeded"
+	// CodeReadFailed: the body broke off
+	CodeReadFailed = "response-read-failed"
+	// CodeTooLarge: the body is larger than the bound
+	CodeTooLarge = "response-too-large"
+	// CodeInvalidJSON: the body is not the JSON that was asked for
+	CodeInvalidJSON = "response-invalid-json"
+	// CodeDeadlineInvalid: the caller's deadline or timeout makes no sense
+	CodeDeadlineInvalid = "response-deadline-invalid"
+	// CodeLimitInvalid: the caller's body limit is negative
+	CodeLimitInvalid = "response-limit-invalid"
+	// CodeRequestInvalid: the caller's document or upload cannot be sent
+	CodeRequestInvalid = "request-invalid"
+	// CodeETagConflict: body and headers disagree about the ETag
+	CodeETagConflict = "etag-conflict"
+	// CodeETagInvalid: a blank ETag, or one that is not text
+	CodeETagInvalid = "etag-invalid"
+	// CodeNotRecorded: the recorder refused the request: nothing was sent
+	CodeNotRecorded = "request-not-recorded"
+	// CodePersistence: the exchange ended, but the recorder could not record it
+	CodePersistence = "local-persistence"
+	// CodeInterrupted: the context ended before anything was sent
+	CodeInterrupted = "interrupted"
+	// CodeFileListInvalid: a page of files is not a list of file records
+	CodeFileListInvalid = "file-list-invalid"
+	// CodeContentChanged: the content is not what the upload said
+	CodeContentChanged = "upload-content-changed"
 
 	CodeCLIUnavailable       = "azure-cli-unavailable"
 	CodeAuthenticationFailed = "azure-authentication-failed"
 	CodeAuthenticationTime   = "azure-authentication-timeout"
 )
 
-// Error is every failure of this package. It never holds a token, a header or a text of the service.
+// Error is every failure of this package. It never holds a token, a header or a text of the
+// service.
 type Error struct {
 	Code   string
 	Method string // "" when no request was being made
@@ -55,16 +72,18 @@ type Error struct {
 	Ambiguous bool
 	// Sent is false when it is certain that nothing left this machine.
 	Sent bool
-	// RetryAfter and ReceivedAt are what the headers said and when; meaningful when Status is not 0. They are taken before
-	// the body is closed (S46).
+	// RetryAfter and ReceivedAt are what the headers said and when; meaningful when Status is
+	// not 0. They are taken before the body is closed (S46).
 	RetryAfter retryafter.Report
 	ReceivedAt time.Time
-	// ServiceCode is the bounded, sanitised error code of the answer, or "". The body of a 429 is never read (S45), so there
-	// it can only come from the x-ms-error-code header.
+	// ServiceCode is the bounded, sanitised error code of the answer, or "". The body of a 429 is
+	// never read (S45), so there it can only come from the x-ms-error-code header.
 	ServiceCode string
-	// CloseFailed means that the body could not be closed: a delayed recovery must not follow (S45).
+	// CloseFailed means that the body could not be closed: a delayed recovery must not follow
+	// (S45).
 	CloseFailed bool
-	// Persistence is the recorder's failure to record the end of the exchange; nothing may be sent after it.
+	// Persistence is the recorder's failure to record the end of the exchange; nothing may be sent
+	// after it.
 	Persistence error
 	// Err is the cause, for errors.Is and errors.As. Its text is not part of Error's.
 	Err error
@@ -109,7 +128,8 @@ type Reason string
 // Error gives the words.
 func (r Reason) Error() string { return string(r) }
 
-// reason puts the cause into words of ours; foreign texts, such as a malformed header quoted by the HTTP library, stay inside.
+// reason puts the cause into words of ours; foreign texts, such as a malformed header quoted by the
+// HTTP library, stay inside.
 func (e *Error) reason() string {
 	if own, ok := errors.AsType[Reason](e.Err); ok {
 		return string(own)
@@ -139,13 +159,15 @@ func (e *Error) reason() string {
 	return ""
 }
 
-// Permanent reports whether the answer says that a quota or a file limit is used up, which no wait will cure (S78). It looks
-// only at the error code of a 409 or 429; an empty or unknown code is not permanent.
+// Permanent reports whether the answer says that a quota or a file limit is used up, which no wait
+// will cure (S78). It looks only at the error code of a 409 or 429; an empty or unknown code is not
+// permanent.
 func (e *Error) Permanent() bool {
 	return (e.Status == 409 || e.Status == 429) && permanentCode(e.ServiceCode)
 }
 
-// permanentCode distinguishes a used-up allowance from a rate limit: QuotaExceeded and FileLimitReached, not RateLimitExceeded.
+// permanentCode distinguishes a used-up allowance from a rate limit: QuotaExceeded and
+// FileLimitReached, not RateLimitExceeded.
 func permanentCode(code string) bool {
 	code = strings.ToLower(code)
 	for _, rate := range []string{"rate", "throttl", "toomany", "busy", "queue", "concurren", "second", "minute"} {

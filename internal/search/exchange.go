@@ -13,15 +13,15 @@ import (
 	"github.com/ecluse-gate/ecluse/retryafter"
 )
 
-// Recorder brackets each request of a client, so that a journal can hold what was begun and how it ended. Calls never overlap
-// when the client's methods do not.
+// Recorder brackets each request of a client, so that a journal can hold what was begun and how it
+// ended. Calls never overlap when the client's methods do not.
 type Recorder interface {
-	// Begin is called with the exact method and address before anything is sent. An error means that nothing is sent; the
-	// method returns it inside an Error with CodeNotRecorded.
+	// Begin is called with the exact method and address before anything is sent. An error means
+	// that nothing is sent; the method returns it inside an Error with CodeNotRecorded.
 	Begin(method, url string) error
-	// End is called once after each successful Begin, with everything that is known, before the method returns. After an
-	// error nothing is sent any more; the method returns its result together with an Error that has Persistence set, so that
-	// an acknowledgement is not lost.
+	// End is called once after each successful Begin, with everything that is known, before the
+	// method returns. After an error nothing is sent any more; the method returns its result
+	// together with an Error that has Persistence set, so that an acknowledgement is not lost.
 	End(Outcome) error
 }
 
@@ -58,8 +58,8 @@ const (
 	documentNone                  // the body is ignored
 )
 
-// exchange sends one request and reads its answer: at most one request, whatever happens. The Answer is valid whenever its
-// Status is not 0, also beside an error.
+// exchange sends one request and reads its answer: at most one request, whatever happens. The
+// Answer is valid whenever its Status is not 0, also beside an error.
 func (c *Client) exchange(ctx context.Context, want call, bounds Bounds) (Answer, map[string]any, error) {
 	token, failed := c.mayBegin(want)
 	end, maxBytes, code := bounds.resolve(time.Now())
@@ -127,7 +127,8 @@ func (c *Client) end(out *Outcome) {
 	}
 }
 
-// blame adds the recorder's failure to what the method returns, keeping an original failure (S104, S105).
+// blame adds the recorder's failure to what the method returns, keeping an original failure (S104,
+// S105).
 func (o *Outcome) blame(err error) {
 	if o.Failure == nil {
 		o.Failure = o.failure(CodePersistence, nil)
@@ -142,7 +143,8 @@ func (o *Outcome) failure(code string, err error) *Error {
 	}
 }
 
-// resolve gives the end of the exchange and the body limit, or the code of what is wrong with the bounds (S47).
+// resolve gives the end of the exchange and the body limit, or the code of what is wrong with the
+// bounds (S47).
 func (b Bounds) resolve(now time.Time) (end time.Time, maxBytes int64, code string) {
 	if b.Timeout < 0 || (!b.Deadline.IsZero() && (b.Deadline.Year() < 1 || b.Deadline.Year() > 9999)) {
 		return end, 0, CodeDeadlineInvalid
@@ -180,10 +182,12 @@ func (c *Client) build(ctx context.Context, want call, token Token) (*http.Reque
 	return request, nil
 }
 
-// once is a request body without a way back, also where there is nothing to send: net/http then cannot send a request a second
-// time on its own, which it otherwise does with reads when a kept connection breaks. Request.GetBody stays nil.
+// once is a request body without a way back, also where there is nothing to send: net/http then
+// cannot send a request a second time on its own, which it otherwise does with reads when a kept
+// connection breaks. Request.GetBody stays nil.
 //
-// After Close the reader below is not touched any more, although a transport may go on reading a body whose answer came early.
+// After Close the reader below is not touched any more, although a transport may go on reading a
+// body whose answer came early.
 type once struct {
 	mu     sync.Mutex // guards both fields and every read
 	source io.Reader
@@ -247,8 +251,8 @@ func (c *Client) roundTrip(request *http.Request, want call, maxBytes int64) Out
 	return out
 }
 
-// refused makes the error of an answer that the method does not accept. A 429 is closed at once and never read (S45); of other
-// answers a little is read for the error code.
+// refused makes the error of an answer that the method does not accept. A 429 is closed at once and
+// never read (S45); of other answers a little is read for the error code.
 func (c *Client) refused(ctx context.Context, out *Outcome, response *http.Response) *Error {
 	failed := out.failure(CodeHTTP, nil)
 	failed.Ambiguous = ambiguousStatus(out.Method, out.Status) || (mutates(out.Method) && out.Status < 400)
@@ -288,8 +292,8 @@ func readErrorCode(ctx context.Context, body io.ReadCloser) string {
 	return safeCode(text)
 }
 
-// readBody reads a whole body of at most limit bytes and closes it. A watchdog breaks the body at the context's end, whatever
-// the transport makes of the context (S47). code is "" for a success.
+// readBody reads a whole body of at most limit bytes and closes it. A watchdog breaks the body at
+// the context's end, whatever the transport makes of the context (S47). code is "" for a success.
 func readBody(ctx context.Context, body io.ReadCloser, limit int64) (data []byte, code string, err error) {
 	stop := context.AfterFunc(ctx, func() { _ = body.Close() })
 	data, err = io.ReadAll(io.LimitReader(body, limit+1))

@@ -124,7 +124,8 @@ type spyBody struct {
 func (b *spyBody) Read([]byte) (int, error) { b.reads++; return 0, io.EOF }
 func (b *spyBody) Close() error             { b.closes++; return b.closeErr }
 
-// S45, S46: the body of a 429 is closed and never read; status, id, retry metadata and receipt time are kept, also when closing fails.
+// S45, S46: the body of a 429 is closed and never read; status, id, retry metadata and receipt time
+// are kept, also when closing fails.
 func TestThrottledBodyIsClosedUnread(t *testing.T) {
 	received := time.Date(2026, 11, 2, 12, 0, 0, 0, time.UTC)
 	for _, closeErr := range []error{nil, errors.New("cannot close")} {
@@ -269,7 +270,8 @@ func TestRedirectsAreOff(t *testing.T) {
 	}
 }
 
-// S78: the error code of a refusal is read, bounded and sanitised; that of a 429 only from a header.
+// S78: the error code of a refusal is read, bounded and sanitised; that of a 429 only from a
+// header.
 func TestServiceCode(t *testing.T) {
 	for _, c := range []struct {
 		status    int

@@ -15,14 +15,17 @@ type File struct {
 	Name string
 	// Bytes is the size of the file, -1 where absent.
 	Bytes int64
-	// Failed means that errorMessage is there and not null. Its text is the service's and stays in Fields.
+	// Failed means that errorMessage is there and not null. Its text is the service's and stays in
+	// Fields.
 	Failed   bool
 	Metadata map[string]string
-	// Fields are those of the eight fields of the inventory digest (S64) that are present, as they came.
+	// Fields are those of the eight fields of the inventory digest (S64) that are present, as they
+	// came.
 	Fields map[string]any
 }
 
-// SafeID reports whether a file id may be stored and sent: the form of a safe request id (S36, S67).
+// SafeID reports whether a file id may be stored and sent: the form of a safe request id (S36,
+// S67).
 func SafeID(id string) bool { return requestid.Safe(id) }
 
 // inventoryFields are the fields of S64.
@@ -46,8 +49,8 @@ func parseFile(record map[string]any) (File, error) {
 	return file, nil
 }
 
-// FileOf reads a file record from the document of an answer, for a Recorder that keeps what an upload's answer proved. false when
-// it is none.
+// FileOf reads a file record from the document of an answer, for a Recorder that keeps what an
+// upload's answer proved. false when it is none.
 func FileOf(document map[string]any) (File, bool) {
 	if document == nil {
 		return File{}, false
@@ -108,8 +111,8 @@ type FilePage struct {
 	Next string
 }
 
-// ListFiles reads one page of a source's files: the first when link is "", else the page of a link that a Trail has let
-// through. What is no list of file records is file-list-invalid (S62).
+// ListFiles reads one page of a source's files: the first when link is "", else the page of a link
+// that a Trail has let through. What is no list of file records is file-list-invalid (S62).
 func (c *Client) ListFiles(ctx context.Context, source, link string, bounds Bounds) (*FilePage, error) {
 	first, err := c.service.InventoryURL(source)
 	if err != nil {
@@ -133,7 +136,8 @@ func (c *Client) ListFiles(ctx context.Context, source, link string, bounds Boun
 	return out, err
 }
 
-// listProblem renames what S62 calls by another name: a 2xx that is not 200, and a body of the wrong shape.
+// listProblem renames what S62 calls by another name: a 2xx that is not 200, and a body of the
+// wrong shape.
 func listProblem(err error) error {
 	failed, ok := errors.AsType[*Error](err)
 	if !ok {
@@ -155,8 +159,9 @@ type FileAnswer struct {
 	BodyUnreadable bool
 }
 
-// UploadFile sends a file to a source: one POST, 200 and 201 are a success. The result is not nil whenever the service answered
-// 200 or 201, also beside an error (S77, S105). A body that is JSON but no file record is a success without File.
+// UploadFile sends a file to a source: one POST, 200 and 201 are a success. The result is not nil
+// whenever the service answered 200 or 201, also beside an error (S77, S105). A body that is JSON
+// but no file record is a success without File.
 func (c *Client) UploadFile(ctx context.Context, source string, upload Upload, bounds Bounds) (*FileAnswer, error) {
 	address, err := c.service.UploadURL(source)
 	if err != nil {

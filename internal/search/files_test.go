@@ -33,14 +33,16 @@ func TestPages(t *testing.T) {
 	if err := trail.Follow(first.Next); err != nil {
 		t.Fatal(err)
 	}
-	_, _ = b.client.ListFiles(t.Context(), "manuals", first.Next, search.Bounds{}) // the token means nothing to the emulator
+	// the token means nothing to the emulator
+	_, _ = b.client.ListFiles(t.Context(), "manuals", first.Next, search.Bounds{})
 	seen := b.emulator.Requests()
 	if last := seen[len(seen)-1]; base+last.Path+"?"+last.Query != odd {
 		t.Errorf("the link was sent as %s?%s", last.Path, last.Query)
 	}
 }
 
-// S61: a link that leads elsewhere gets no request and no token, even if the caller forgot to check it.
+// S61: a link that leads elsewhere gets no request and no token, even if the caller forgot to check
+// it.
 func TestForeignLink(t *testing.T) {
 	b, elsewhere := newBed(t), newBed(t)
 	link := elsewhere.client.Service().Endpoint.String() + "/knowledgesources('manuals')/files?api-version=2026-10-01"
@@ -95,7 +97,8 @@ func TestOddPages(t *testing.T) {
 	}
 }
 
-// S64, S65: a record keeps which fields were present, and tells a failed file from one without the field.
+// S64, S65: a record keeps which fields were present, and tells a failed file from one without the
+// field.
 func TestFileRecord(t *testing.T) {
 	body := `{"value":[{"fileId":"f1","fileName":"a.txt","fileSizeBytes":5,"errorMessage":null,"metadata":{"k":"v"},"createdAt":"x"},{"errorMessage":"bad"}]}`
 	page, err := over(t, canned(200, text(body))).ListFiles(t.Context(), "manuals", "", search.Bounds{})

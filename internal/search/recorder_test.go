@@ -37,7 +37,8 @@ func recorded(t *testing.T) (*bed, *notes) {
 	return b, n
 }
 
-// S101: every request is begun before it is sent, with its exact method and address, and ended after it.
+// S101: every request is begun before it is sent, with its exact method and address, and ended
+// after it.
 func TestRecorderBrackets(t *testing.T) {
 	b, n := recorded(t)
 	b.create()
@@ -71,7 +72,8 @@ func TestRecorderRefuses(t *testing.T) {
 	}
 }
 
-// S103: a 429 is recorded with its retry metadata after the body was closed and before the method returns.
+// S103: a 429 is recorded with its retry metadata after the body was closed and before the method
+// returns.
 func TestRecorderSeesTheThrottle(t *testing.T) {
 	body := &spyBody{}
 	n := &notes{sent: func() int { return body.closes }}
@@ -83,8 +85,8 @@ func TestRecorderSeesTheThrottle(t *testing.T) {
 	wantCode(t, err, search.CodeHTTP)
 }
 
-// S104: when the end of a failed exchange cannot be recorded, the failure is kept, the persistence failure goes with it, and
-// nothing more is sent.
+// S104: when the end of a failed exchange cannot be recorded, the failure is kept, the persistence
+// failure goes with it, and nothing more is sent.
 func TestRecorderFailsAfterAFailure(t *testing.T) {
 	b, n := recorded(t)
 	b.script(`[{"match":{},"act":{"status":429,"headers":{"Retry-After":"9"}}}]`)

@@ -11,8 +11,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/search"
 )
 
-// dropping is a server that answers the first request on each connection and drops every later one after reading it, as a
-// server does that gave up a kept connection.
+// dropping is a server that answers the first request on each connection and drops every later one
+// after reading it, as a server does that gave up a kept connection.
 type dropping struct {
 	requests    atomic.Int64
 	connections atomic.Int64
@@ -44,8 +44,8 @@ func (d *dropping) start(t *testing.T) string {
 	return server.URL
 }
 
-// The trap itself: net/http sends a read a second time on its own when a kept connection breaks. This test fails if that ever
-// changes, and shows that the tests below can fail.
+// The trap itself: net/http sends a read a second time on its own when a kept connection breaks.
+// This test fails if that ever changes, and shows that the tests below can fail.
 func TestNetHTTPResendsByItself(t *testing.T) {
 	d := &dropping{}
 	url := d.start(t)
@@ -63,8 +63,8 @@ func TestNetHTTPResendsByItself(t *testing.T) {
 	}
 }
 
-// S35, tc-047, tc-079, tc-080, tc-081: one method call is one request, also when a reused connection is reset, for reads and
-// writes alike; the ambiguous outcome of a write is reported.
+// S35, tc-047, tc-079, tc-080, tc-081: one method call is one request, also when a reused
+// connection is reset, for reads and writes alike; the ambiguous outcome of a write is reported.
 func TestNothingIsSentTwice(t *testing.T) {
 	for name, send := range map[string]func(*search.Client) error{
 		"GET": func(c *search.Client) error { return getManuals(t.Context(), c, search.Bounds{}) },
@@ -98,7 +98,8 @@ func TestNothingIsSentTwice(t *testing.T) {
 	}
 }
 
-// S35: a mutation has no way back to its body, and no idempotency key that would make the transport think otherwise.
+// S35: a mutation has no way back to its body, and no idempotency key that would make the transport
+// think otherwise.
 func TestNoWayBack(t *testing.T) {
 	client := over(t, transportFunc(func(r *http.Request) (*http.Response, error) {
 		if r.GetBody != nil || r.Body == nil || r.Body == http.NoBody {
@@ -140,7 +141,8 @@ func TestThrottledWriteIsNotReplayed(t *testing.T) {
 	}
 }
 
-// tc-081, tc-080: the write is carried out, the answer is lost; the client reports an ambiguous outcome and sends nothing more.
+// tc-081, tc-080: the write is carried out, the answer is lost; the client reports an ambiguous
+// outcome and sends nothing more.
 func TestAcceptedThenDropped(t *testing.T) {
 	for _, act := range []string{`{"store":true,"reset":"before-headers"}`, `{"store":true,"status":502}`, `{"store":true,"reset":"after-headers"}`} {
 		b := newBed(t)

@@ -11,7 +11,8 @@ import (
 // Resource is one resource as the service shows it.
 type Resource struct {
 	Answer
-	// Definition is the whole body, numbers as json.Number; nil when the answer had none that could be read.
+	// Definition is the whole body, numbers as json.Number; nil when the answer had none that could
+	// be read.
 	Definition map[string]any
 }
 
@@ -49,7 +50,8 @@ func (c *Client) get(ctx context.Context, address string, bounds Bounds) (*Resou
 	return resource(answer, document, err)
 }
 
-// resource keeps what is known beside an error: nil only when there was no successful answer at all.
+// resource keeps what is known beside an error: nil only when there was no successful answer at
+// all.
 func resource(answer Answer, document map[string]any, err error) (*Resource, error) {
 	if err != nil && (answer.Status < 200 || answer.Status > 299) {
 		return nil, err
@@ -57,8 +59,9 @@ func resource(answer Answer, document map[string]any, err error) (*Resource, err
 	return &Resource{Answer: answer, Definition: document}, err
 }
 
-// Put creates or updates a knowledge source or base, asking for the representation. The result is not nil whenever the service
-// answered 2xx, also beside an error: an acknowledgement with an unreadable body, or one that could not be recorded.
+// Put creates or updates a knowledge source or base, asking for the representation. The result is
+// not nil whenever the service answered 2xx, also beside an error: an acknowledgement with an
+// unreadable body, or one that could not be recorded.
 func (c *Client) Put(ctx context.Context, kind Collection, name string, definition []byte, condition Condition, bounds Bounds) (*Resource, error) {
 	address, err := c.writable(kind, name)
 	if err != nil {
@@ -77,7 +80,8 @@ func (c *Client) Put(ctx context.Context, kind Collection, name string, definiti
 	return resource(answer, document, err)
 }
 
-// Delete removes a knowledge source or base. 200 and 204 are a success; 404 is an Error with that status.
+// Delete removes a knowledge source or base. 200 and 204 are a success; 404 is an Error with that
+// status.
 func (c *Client) Delete(ctx context.Context, kind Collection, name string, condition Condition, bounds Bounds) (*Answer, error) {
 	address, err := c.writable(kind, name)
 	if err != nil {
@@ -113,7 +117,8 @@ type Page struct {
 	Next string
 }
 
-// List reads one page of a collection: the first when link is "", else the page of a link that a Trail has let through.
+// List reads one page of a collection: the first when link is "", else the page of a link that a
+// Trail has let through.
 func (c *Client) List(ctx context.Context, kind Collection, link string, bounds Bounds) (*Page, error) {
 	return c.page(ctx, c.service.CollectionURL(kind), link, bounds)
 }

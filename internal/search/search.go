@@ -1,9 +1,11 @@
-// Package search is a typed client of the Azure AI Search REST surface that the source tool needs: knowledge sources, their
-// files and status, knowledge bases, and the children that a source generates.
+// Package search is a typed client of the Azure AI Search REST surface that the source tool needs:
+// knowledge sources, their files and status, knowledge bases, and the children that a source
+// generates.
 //
-// One method sends one request and never a second: nothing is retried, no redirect is followed, no token is renewed on the
-// way, and no request can be resent by the transport below (see once). What an answer means and what may happen next is
-// decided elsewhere; so are loops, waiting and records. A [Recorder] can bracket every request.
+// One method sends one request and never a second: nothing is retried, no redirect is followed, no
+// token is renewed on the way, and no request can be resent by the transport below (see once). What
+// an answer means and what may happen next is decided elsewhere; so are loops, waiting and records.
+// A [Recorder] can bracket every request.
 //
 // Every foreign byte is bounded, in number and in time, and every failure is an *[Error].
 package search
@@ -25,7 +27,8 @@ import (
 )
 
 const (
-	// DefaultTimeout is the longest that one exchange may take, from its first byte to its last (S31, S75).
+	// DefaultTimeout is the longest that one exchange may take, from its first byte to its last
+	// (S31, S75).
 	DefaultTimeout = 180 * time.Second
 	// DefaultMaxBytes bounds the body of an answer (S31).
 	DefaultMaxBytes = 1 << 20
@@ -47,7 +50,8 @@ type Bounds struct {
 type Options struct {
 	Service Service
 	Tokens  TokenSource
-	// Transport sends the requests; nil means NewTransport(nil). It is used as a bare RoundTripper, so it follows no redirect.
+	// Transport sends the requests; nil means NewTransport(nil). It is used as a bare RoundTripper,
+	// so it follows no redirect.
 	Transport http.RoundTripper
 	// Recorder, when set, brackets every request.
 	Recorder Recorder
@@ -57,7 +61,8 @@ type Options struct {
 	NewID func() string
 }
 
-// Client talks to one service. Its methods may be called from several goroutines, but a Recorder usually wants one at a time.
+// Client talks to one service. Its methods may be called from several goroutines, but a Recorder
+// usually wants one at a time.
 type Client struct {
 	service   Service
 	tokens    TokenSource
@@ -95,8 +100,9 @@ func New(options Options) (*Client, error) {
 // Service gives the endpoint and profile that the client talks to.
 func (c *Client) Service() Service { return c.service }
 
-// NewTransport makes the transport of the data plane: HTTP/1.1, a fresh connection for each request so that no write can meet a
-// connection that the server has already given up, bounded headers, no transparent compression. roots nil means the system's.
+// NewTransport makes the transport of the data plane: HTTP/1.1, a fresh connection for each request
+// so that no write can meet a connection that the server has already given up, bounded headers, no
+// transparent compression. roots nil means the system's.
 func NewTransport(roots *x509.CertPool) *http.Transport {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
@@ -133,10 +139,11 @@ func RootsFromFile(path string) (*x509.CertPool, error) {
 // renewBefore is how long before its end a token is renewed: longer than the longest exchange.
 const renewBefore = DefaultTimeout + 2*time.Minute
 
-// Authenticate gets the token that later requests carry. It is the only method that asks for one: call it when the journal has
-// nothing against it, and again between the files of a long batch, where it renews a token that is about to expire and else
-// does nothing. A renewed token must belong to the same principal (S48). No other method changes the token, so the reads of
-// one sequence all carry the same one.
+// Authenticate gets the token that later requests carry. It is the only method that asks for one:
+// call it when the journal has nothing against it, and again between the files of a long batch,
+// where it renews a token that is about to expire and else does nothing. A renewed token must
+// belong to the same principal (S48). No other method changes the token, so the reads of one
+// sequence all carry the same one.
 func (c *Client) Authenticate(ctx context.Context) error {
 	c.mu.Lock()
 	held := c.token
@@ -159,7 +166,8 @@ func (c *Client) Authenticate(ctx context.Context) error {
 
 var errPrincipalChanged = errors.New("the renewed token is for another principal")
 
-// Identity says whom the held token was issued to, as far as the token itself says; empty before Authenticate.
+// Identity says whom the held token was issued to, as far as the token itself says; empty before
+// Authenticate.
 func (c *Client) Identity() Identity {
 	c.mu.Lock()
 	defer c.mu.Unlock()

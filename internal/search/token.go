@@ -24,10 +24,11 @@ const (
 	MaxTokenBytes = 32 << 10
 )
 
-// TokenSource gives bearer tokens. Implementations are safe for concurrent use and end with the context.
+// TokenSource gives bearer tokens. Implementations are safe for concurrent use and end with the
+// context.
 type TokenSource interface {
-	// Token gives a token for an audience. Errors are *Error with one of the authentication codes; a source outside this
-	// package may return any error.
+	// Token gives a token for an audience. Errors are *Error with one of the authentication codes;
+	// a source outside this package may return any error.
 	Token(ctx context.Context, audience string) (Token, error)
 }
 
@@ -50,8 +51,8 @@ func (Token) GoString() string { return requestid.Withheld }
 // MarshalText keeps the token out of encodings.
 func (Token) MarshalText() ([]byte, error) { return []byte(requestid.Withheld), nil }
 
-// Identity is whom a token was issued to, as its claims say. The claims are not verified: they are for records and
-// comparisons, never for authorization. All fields are empty for an opaque token.
+// Identity is whom a token was issued to, as its claims say. The claims are not verified: they are
+// for records and comparisons, never for authorization. All fields are empty for an opaque token.
 type Identity struct {
 	TenantID, ObjectID, Name string
 	Kind                     string // "user", "servicePrincipal" or ""

@@ -45,7 +45,8 @@ func withTokens(t *testing.T, tokens search.TokenSource, now func() time.Time) *
 	return client
 }
 
-// S48: only Authenticate asks for a token, for the audience of the service; without it nothing is sent.
+// S48: only Authenticate asks for a token, for the audience of the service; without it nothing is
+// sent.
 func TestAuthenticate(t *testing.T) {
 	asked := 0
 	client := withTokens(t, source(func(_ context.Context, audience string) (search.Token, error) {
@@ -106,7 +107,8 @@ func TestTokenTimeout(t *testing.T) {
 	})
 }
 
-// S48: a token that is about to expire is renewed by Authenticate alone, and only for the same principal.
+// S48: a token that is about to expire is renewed by Authenticate alone, and only for the same
+// principal.
 func TestRenewal(t *testing.T) {
 	now := time.Date(2026, 11, 2, 12, 0, 0, 0, time.UTC)
 	given := search.NewToken(jwt(`{"tid":"t","oid":"me","preferred_username":"me@x"}`), now.Add(10*time.Minute))

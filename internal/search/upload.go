@@ -12,23 +12,28 @@ import (
 	"strings"
 )
 
-// Upload is one file to send (S74). The bytes of the request depend on nothing else, so a permitted retry sends the same.
+// Upload is one file to send (S74). The bytes of the request depend on nothing else, so a permitted
+// retry sends the same.
 type Upload struct {
 	// Name and Metadata go into the metadata part.
 	Name     string
 	Metadata map[string]string
 	// MediaType is the declared type of the content part.
 	MediaType string
-	// Fingerprint is the plan's, with or without "sha256:"; its first 24 hexadecimal digits make the boundary.
+	// Fingerprint is the plan's, with or without "sha256:"; its first 24 hexadecimal digits make
+	// the boundary.
 	Fingerprint string
-	// Bytes and SHA256 (64 hexadecimal digits) are what Content must be. The content is hashed while it is sent; when it
-	// turns out to be something else, the request breaks off before its end and the error is upload-content-changed.
+	// Bytes and SHA256 (64 hexadecimal digits) are what Content must be. The content is hashed
+	// while it is sent; when it turns out to be something else, the request breaks off before its
+	// end and the error is upload-content-changed.
 	Bytes  int64
 	SHA256 string
-	// Content is read once, in small pieces, and never after the method returned. The caller closes it.
+	// Content is read once, in small pieces, and never after the method returned. The caller closes
+	// it.
 	Content io.Reader
-	// Progress, when set, is called with how many bytes of the content have been handed to the transport. It is called from another
-	// goroutine, one call at a time, and never after the method returned.
+	// Progress, when set, is called with how many bytes of the content have been handed to the
+	// transport. It is called from another goroutine, one call at a time, and never after the
+	// method returned.
 	Progress func(sent int64)
 }
 
@@ -93,7 +98,8 @@ func boundaryOf(fingerprint string) (string, error) {
 	return "ecluse-" + digits[:24], nil
 }
 
-// checkedContent passes exactly the promised bytes on, and fails at their end unless they are the promised ones.
+// checkedContent passes exactly the promised bytes on, and fails at their end unless they are the
+// promised ones.
 type checkedContent struct {
 	source   io.Reader
 	left     int64

@@ -140,7 +140,8 @@ func (pattern) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// S74: a large file streams: progress is told in order up to the end, and memory does not grow with the file.
+// S74: a large file streams: progress is told in order up to the end, and memory does not grow with
+// the file.
 func TestUploadStreams(t *testing.T) {
 	const size = 16 << 20
 	digest := sha256.New()
@@ -174,7 +175,8 @@ func TestUploadStreams(t *testing.T) {
 	}
 }
 
-// An answer that comes before the body was sent leaves the content alone from then on, though the transport reads on.
+// An answer that comes before the body was sent leaves the content alone from then on, though the
+// transport reads on.
 func TestEarlyAnswer(t *testing.T) {
 	reads := 0
 	upload := uploadOf("x")

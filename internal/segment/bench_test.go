@@ -11,9 +11,10 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/fake/packument"
 )
 
-// BenchmarkPack is a listing of 3.7 MB: as a whole by the library, in runs for the first time, and again when three runs differ, as
-// they do when a version comes of age: what stands before the versions, the version's, and its publish time's. "differs" is checksums,
-// comparison, compression and assembly together.
+// BenchmarkPack is a listing of 3.7 MB: as a whole by the library, in runs for the first time, and
+// again when three runs differ, as they do when a version comes of age: what stands before the
+// versions, the version's, and its publish time's. "differs" is checksums, comparison, compression
+// and assembly together.
 func BenchmarkPack(b *testing.B) {
 	doc := packument.Generate("p", 2000, 1, packument.Weight(1790, 50))
 	const every = 32 << 10 // as listing.RunBytes
@@ -35,7 +36,8 @@ func BenchmarkPack(b *testing.B) {
 			measured(b, len(doc), func() int { return len(f.pack(New(doc, cuts, nil))) })
 		})
 		b.Run(name+"/runs-differ", func(b *testing.B) {
-			others := make([][]byte, 9) // the version and its time are in another place of their runs each time
+			// the version and its time are in another place of their runs each time
+			others := make([][]byte, 9)
 			for i := range others {
 				others[i] = bytes.Clone(doc)
 				for _, at := range []int{100, len(doc)*(i+5)/20 + i*every/len(others), len(doc) - 1000 - i*every/len(others)} {
@@ -57,7 +59,8 @@ func BenchmarkPack(b *testing.B) {
 	}
 }
 
-// measured reports the processor time as well, which neighbours on a busy machine do not stretch as they stretch the clock's.
+// measured reports the processor time as well, which neighbours on a busy machine do not stretch as
+// they stretch the clock's.
 func measured(b *testing.B, plain int, run func() int) {
 	b.Helper()
 	b.ReportAllocs()

@@ -2,9 +2,11 @@ package segment
 
 import "hash/crc32"
 
-// CRC-32 is the remainder of the message as a polynomial over GF(2). So the checksum of two messages in a row is that of the first,
-// shifted by the length of the second, plus that of the second; and a shift is a multiplication by a power of x. This is what zlib's
-// crc32_combine does by squaring matrices of 32 by 32 bits: a matrix that commutes with the shift is a polynomial, which takes one word.
+// CRC-32 is the remainder of the message as a polynomial over GF(2). So the checksum of two
+// messages in a row is that of the first, shifted by the length of the second, plus that of the
+// second; and a shift is a multiplication by a power of x. This is what zlib's crc32_combine does
+// by squaring matrices of 32 by 32 bits: a matrix that commutes with the shift is a polynomial,
+// which takes one word.
 //
 // Polynomials are written as in hash/crc32: reflected, bit 31 is the coefficient of 1.
 const (
@@ -28,7 +30,8 @@ func multiply(a, b uint32) uint32 {
 	return product
 }
 
-// shift is what a checksum is multiplied by when n bytes follow: x to the power of 8n, by repeated squaring.
+// shift is what a checksum is multiplied by when n bytes follow: x to the power of 8n, by repeated
+// squaring.
 func shift(n int) uint32 {
 	power := one
 	for square := x8; n > 0; n >>= 1 {

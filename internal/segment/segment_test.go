@@ -118,7 +118,8 @@ func unpacked(t failing, b *Body) []byte {
 	return out
 }
 
-// items is a body of lines, of which some are kept, cut after every few lines whether they are kept or not.
+// items is a body of lines, of which some are kept, cut after every few lines whether they are kept
+// or not.
 func items(lines []string, keep []bool, every int) (body []byte, cuts []int) {
 	body = []byte("{")
 	for i, line := range lines {
@@ -141,8 +142,8 @@ func lines(n int) []string {
 	return out
 }
 
-// Whatever is kept, and whatever was kept before, the packed form unpacks to the plain one; and no run is compressed that the body before
-// had.
+// Whatever is kept, and whatever was kept before, the packed form unpacks to the plain one; and no
+// run is compressed that the body before had.
 func TestBodiesInARow(t *testing.T) {
 	all := lines(500)
 	rapid.Check(t, func(t *rapid.T) {
@@ -183,11 +184,13 @@ func TestBodiesInARow(t *testing.T) {
 	})
 }
 
-// One line that comes or goes changes one run, and the next one where that may refer to it; all others are shared, packed form and all.
+// One line that comes or goes changes one run, and the next one where that may refer to it; all
+// others are shared, packed form and all.
 func TestOnlyWhatChanged(t *testing.T) {
 	all := lines(6000)
 	for name, f := range forms {
-		for line, fresh := range map[int]int{700: 1, 510: 2, 5990: 1} { // early in its run, late, and in the last
+		// early in its run, late, and in the last
+		for line, fresh := range map[int]int{700: 1, 510: 2, 5990: 1} {
 			if name == "zstd" {
 				fresh = 1
 			}
@@ -234,7 +237,8 @@ func TestWhatStandsBeforeAll(t *testing.T) {
 	}
 }
 
-// What a run is packed to depends on its bytes and its dictionary alone, not on what the same writer packed before: a strong tag names the packed bytes.
+// What a run is packed to depends on its bytes and its dictionary alone, not on what the same
+// writer packed before: a strong tag names the packed bytes.
 func TestPackedBytesAreAlwaysTheSame(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	text := []byte(strings.Join(lines(2000), ""))
@@ -272,7 +276,8 @@ func TestBodiesThatEndElsewhere(t *testing.T) {
 	}
 }
 
-// A run refers to what stands before it, across its beginning: what repeats further apart than one run is long still packs.
+// A run refers to what stands before it, across its beginning: what repeats further apart than one
+// run is long still packs.
 func TestRunsReferBack(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	item := make([]byte, 12_000) // nothing in it repeats
@@ -297,8 +302,9 @@ func TestRunsReferBack(t *testing.T) {
 	}
 }
 
-// Packing a body packs the runs that it took over, and nothing of its own reaches the body that it took them from: who keeps that one
-// keeps only what was in it (R51). A run behind something else than there may refer to that, and is packed for this body alone.
+// Packing a body packs the runs that it took over, and nothing of its own reaches the body that it
+// took them from: who keeps that one keeps only what was in it (R51). A run behind something else
+// than there may refer to that, and is packed for this body alone.
 func TestNothingFlowsBack(t *testing.T) {
 	all := lines(3000)
 	plain, cuts := items(all, slices.Repeat([]bool{true}, len(all)), 64)
@@ -361,7 +367,8 @@ func moved(cuts []int, by int) []int {
 
 // Two runs of one length and one CRC-32 are not the same run: what decides is the bytes.
 func TestSameChecksumOtherBytes(t *testing.T) {
-	// XOR with the polynomial leaves the checksum as it is: 33 bits, in the order in which CRC-32 reads them.
+	// XOR with the polynomial leaves the checksum as it is: 33 bits, in the order in which CRC-32
+	// reads them.
 	forge := func(b []byte) {
 		b[0] ^= 1
 		for bit := range 32 {

@@ -28,7 +28,8 @@ func newEdge(tokens []config.Token) *edge {
 // open reports whether everybody may use the gate.
 func (e *edge) open() bool { return len(e.names) == 0 }
 
-// caller names the holder of a request's token: a bearer token as npm sends it, or a basic password as pip does.
+// caller names the holder of a request's token: a bearer token as npm sends it, or a basic password
+// as pip does.
 func (e *edge) caller(r *http.Request) (name string, ok bool) {
 	scheme, credential, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	token := ""

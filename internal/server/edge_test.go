@@ -8,7 +8,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/config"
 )
 
-// R39: a caller without a token of the gate hears 401, whatever the upstreams do, and nothing is sent; health needs no token.
+// R39: a caller without a token of the gate hears 401, whatever the upstreams do, and nothing is
+// sent; health needs no token.
 func TestEdgeTokens(t *testing.T) {
 	tokens := []config.Token{{Name: "ci", Secret: config.NewSecret("s3cret")}, {Name: "dev", Secret: config.NewSecret("other")}}
 	inWorld(t, Options{Tokens: tokens}, func(w *world) {

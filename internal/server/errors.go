@@ -15,10 +15,12 @@ type refusal struct {
 	status     int
 	retryAfter int64 // whole seconds; 0 means no field
 	message    string
-	cooldown   *gate.Unavailable // what it is about, when that is a cooldown: marked with Cache-Status
+	// what it is about, when that is a cooldown: marked with Cache-Status
+	cooldown *gate.Unavailable
 }
 
-// refuse is the one table from error to HTTP status. What it does not know is a fault of ours, and its text stays inside.
+// refuse is the one table from error to HTTP status. What it does not know is a fault of ours, and
+// its text stays inside.
 func refuse(err error) refusal {
 	if e, ok := errors.AsType[*gate.Unavailable](err); ok {
 		r := refusal{status: http.StatusServiceUnavailable, retryAfter: e.RetryAfter(), message: e.Error()}
@@ -46,7 +48,8 @@ func refuse(err error) refusal {
 	return r
 }
 
-// statusClientGone is what the metrics call a request whose client left before the answer; nobody receives it.
+// statusClientGone is what the metrics call a request whose client left before the answer; nobody
+// receives it.
 const statusClientGone = 499
 
 func is[E error](err error) bool {

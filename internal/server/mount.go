@@ -11,7 +11,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/obs"
 )
 
-// mount is what the mounts of all ecosystems share: admission, files, and refusals in the ecosystem's dialect.
+// mount is what the mounts of all ecosystems share: admission, files, and refusals in the
+// ecosystem's dialect.
 type mount struct {
 	prefix    string // "/npm"
 	ecosystem string
@@ -65,7 +66,8 @@ func (m *mount) artifact(w http.ResponseWriter, r *http.Request, route string, r
 	m.server.writeArtifact(w, r, a)
 }
 
-// fail answers an error, and logs it when an operator has something to learn from it. A cooldown is told by its transitions alone.
+// fail answers an error, and logs it when an operator has something to learn from it. A cooldown is
+// told by its transitions alone.
 func (m *mount) fail(w http.ResponseWriter, r *http.Request, route string, err error) {
 	answer := refuse(err)
 	level := slog.LevelDebug

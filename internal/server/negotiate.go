@@ -8,9 +8,10 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/gate"
 )
 
-// encodingFor is the encoding that a client likes best of those that a listing has (RFC 9110 section 12.5.3). Where it likes two equally,
-// the smaller wins: Zstandard, then gzip, then none. Zstandard is for clients that name it; "*" may come from one that only wants to say
-// that it does not care. One that refuses everything, plain bodies too, gets the plain one.
+// encodingFor is the encoding that a client likes best of those that a listing has (RFC 9110
+// section 12.5.3). Where it likes two equally, the smaller wins: Zstandard, then gzip, then none.
+// Zstandard is for clients that name it; "*" may come from one that only wants to say that it does
+// not care. One that refuses everything, plain bodies too, gets the plain one.
 func encodingFor(h http.Header) gate.Encoding {
 	const unsaid = -1
 	zstd, gzip, plain, star := float64(unsaid), float64(unsaid), float64(unsaid), float64(unsaid)
@@ -58,7 +59,8 @@ func quality(params string) float64 {
 	return 1
 }
 
-// matches reports whether an If-None-Match field names the entity tag, by the weak comparison of RFC 9110 section 13.1.2.
+// matches reports whether an If-None-Match field names the entity tag, by the weak comparison of
+// RFC 9110 section 13.1.2.
 func matches(h http.Header, etag string) bool {
 	for _, line := range h.Values("If-None-Match") {
 		if strings.TrimSpace(line) == "*" {

@@ -26,7 +26,8 @@ func NPMEcosystem() gate.Ecosystem {
 func renderNPMVersion(v registry.View, selector string) (registry.Rendering, bool, error) {
 	part, i, ok := npm.ResolveTag(v, selector)
 	for p := 0; !ok && p < len(v.Parts); p++ {
-		if i = v.Parts[p].Document.Lookup(selector); i >= 0 { // the version belongs to the first part that holds it
+		// the version belongs to the first part that holds it
+		if i = v.Parts[p].Document.Lookup(selector); i >= 0 {
 			part, ok = p, true
 		}
 	}
@@ -44,8 +45,8 @@ func newNPMMount(s *Server) *npmMount {
 	return &npmMount{mount{prefix: "/npm", ecosystem: npm.Ecosystem, gate: s.opts.NPM, server: s, refusalType: "application/json", refusalBody: npm.ErrorBody}}
 }
 
-// ServeHTTP answers one request below the mount. Routing looks at the escaped path, so that a scoped name's encoded slash stays what
-// it is (C26).
+// ServeHTTP answers one request below the mount. Routing looks at the escaped path, so that a
+// scoped name's encoded slash stays what it is (C26).
 func (m *npmMount) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	route, err := npm.ParsePath(strings.TrimPrefix(r.URL.EscapedPath(), m.prefix))
 	if err != nil {

@@ -22,8 +22,8 @@ const (
 	maxPublications = 8         // at once
 )
 
-// publishing is what a mount needs to relay packages. A package is written to the disk first, without a name there: nothing of it is sent
-// before the whole has been looked at.
+// publishing is what a mount needs to relay packages. A package is written to the disk first,
+// without a name there: nothing of it is sent before the whole has been looked at.
 type publishing struct {
 	slots chan struct{}
 	dir   string
@@ -65,7 +65,8 @@ func (m *pypiMount) upload(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// relay takes a package in, has it checked, and hands it on with the publisher's credential. The answer is the target's own.
+// relay takes a package in, has it checked, and hands it on with the publisher's credential. The
+// answer is the target's own.
 func (m *mount) relay(w http.ResponseWriter, r *http.Request, route string, check func(io.Reader) (gate.PublishRequest, error)) {
 	p := m.server.publishing
 	select {
@@ -88,7 +89,8 @@ func (m *mount) relay(w http.ResponseWriter, r *http.Request, route string, chec
 	}
 	req.Method, req.Header, req.Authorization = r.Method, publishHeader(r.Header), r.Header.Get("Authorization")
 	req.Body, req.Length = io.NewSectionReader(body, 0, size), size
-	// A client that goes away does not stop a write in its middle: what a target took by half, nobody knows.
+	// A client that goes away does not stop a write in its middle: what a target took by half,
+	// nobody knows.
 	a, err := m.gate.Publish(context.WithoutCancel(r.Context()), req)
 	if err != nil {
 		m.fail(w, r, route, err)
@@ -147,8 +149,8 @@ func (m *mount) failPublish(w http.ResponseWriter, r *http.Request, route string
 	m.refuse(w, r, route, refusal{status: status, message: err.Error()})
 }
 
-// publishHeader is what a target hears of the publisher's request, beside the body and the credential: what the package is, how the publisher's
-// tool calls itself, and a second factor.
+// publishHeader is what a target hears of the publisher's request, beside the body and the
+// credential: what the package is, how the publisher's tool calls itself, and a second factor.
 func publishHeader(from http.Header) http.Header {
 	out := http.Header{}
 	for _, name := range []string{"Content-Type", "Accept", "Npm-Otp", "Npm-Command", "Npm-Scope", "Npm-Auth-Type"} {

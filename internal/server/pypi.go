@@ -90,7 +90,8 @@ func (m *pypiMount) read(w http.ResponseWriter, r *http.Request, route pypi.Rout
 	writeListing(w, r, listing.As(contentType))
 }
 
-// index lists all projects. No rule looks at it: what a rule withholds is withheld on the project's own page.
+// index lists all projects. No rule looks at it: what a rule withholds is withheld on the project's
+// own page.
 func (m *pypiMount) index(w http.ResponseWriter, r *http.Request, form, contentType string) {
 	projects, err := m.gate.Index(r.Context(), r.Header.Get("Authorization"))
 	if err != nil {

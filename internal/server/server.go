@@ -28,17 +28,19 @@ type Options struct {
 	Metrics *obs.Metrics
 	Logger  *slog.Logger
 	Tracer  trace.Tracer
-	// PublicURL is where clients reach the gate, without a trailing slash; empty means the address that each client used.
+	// PublicURL is where clients reach the gate, without a trailing slash; empty means the address
+	// that each client used.
 	PublicURL string
 	// HelpMessage is added to every refusal.
 	HelpMessage string
-	// MaxInFlight bounds the requests at work at once, and Wait how long one more may wait for its turn; 0 means no bound.
+	// MaxInFlight bounds the requests at work at once, and Wait how long one more may wait for its
+	// turn; 0 means no bound.
 	MaxInFlight int
 	Wait        time.Duration
 	// Tokens are who may use the mounts; none means everybody.
 	Tokens []config.Token
-	// SpoolDir is the folder that packages which are being published pass through; it is made when it
-	// is needed.
+	// SpoolDir is the folder that packages which are being published pass through; it is made when
+	// it is needed.
 	SpoolDir string
 }
 
@@ -60,7 +62,8 @@ func New(o Options) *Server {
 	return s
 }
 
-// Handler is the public face. Mounts are routed before any cleaning of paths, since an encoded slash means something to them.
+// Handler is the public face. Mounts are routed before any cleaning of paths, since an encoded
+// slash means something to them.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", health("ok"))
@@ -99,8 +102,8 @@ func health(text string) http.HandlerFunc {
 	}
 }
 
-// base is the address under which this client reaches the gate: what is configured, or what the client used, since clients refuse
-// files of another origin than their registry's (C37).
+// base is the address under which this client reaches the gate: what is configured, or what the
+// client used, since clients refuse files of another origin than their registry's (C37).
 func (s *Server) base(r *http.Request) string {
 	if s.opts.PublicURL != "" {
 		return s.opts.PublicURL

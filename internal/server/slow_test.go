@@ -10,7 +10,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/fake/fakenpm"
 )
 
-// A client that takes a file slowly gets all of it, and one that takes nothing more for minutes is given up.
+// A client that takes a file slowly gets all of it, and one that takes nothing more for minutes is
+// given up.
 func TestClientThatStopsReading(t *testing.T) {
 	for name, c := range map[string]struct {
 		pause time.Duration

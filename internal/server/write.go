@@ -13,7 +13,8 @@ import (
 // slowClient is how long one piece of a body may take to leave.
 const slowClient = 2 * time.Minute
 
-// writeListing sends a listing in the encoding that the client takes, or 304 when it has just that representation.
+// writeListing sends a listing in the encoding that the client takes, or 304 when it has just that
+// representation.
 func writeListing(w http.ResponseWriter, r *http.Request, l *gate.Listing) {
 	h := w.Header()
 	encoding := gate.Identity
@@ -53,8 +54,8 @@ func listingHeader(h http.Header, degraded gate.Degradation, cooldown *gate.Unav
 	}
 }
 
-// writeArtifact streams a file or hands on an upstream's refusal. A body that breaks off, or that is not what the listing names,
-// ends the connection, so that no client takes it for whole.
+// writeArtifact streams a file or hands on an upstream's refusal. A body that breaks off, or that
+// is not what the listing names, ends the connection, so that no client takes it for whole.
 func (s *Server) writeArtifact(w http.ResponseWriter, r *http.Request, a *gate.Artifact) {
 	defer a.Body.Close()
 	h := w.Header()
@@ -65,7 +66,8 @@ func (s *Server) writeArtifact(w http.ResponseWriter, r *http.Request, a *gate.A
 	if a.Throttled {
 		traceRefusal(r.Context(), refusal{status: a.Status, cooldown: &gate.Unavailable{Cooldown: true, Forwarded: true}})
 	}
-	if file, ok := a.Body.(io.ReadSeeker); ok { // a kept file: the kernel copies it, and ranges are served
+	// a kept file: the kernel copies it, and ranges are served
+	if file, ok := a.Body.(io.ReadSeeker); ok {
 		h.Del("Content-Length")
 		http.ServeContent(w, r, "", time.Time{}, file)
 		return

@@ -13,10 +13,12 @@ import (
 	"github.com/ecluse-gate/ecluse/journal"
 )
 
-// Places are the private folders of an apply. A continuation takes its journal from the plan; both may then be empty.
+// Places are the private folders of an apply. A continuation takes its journal from the plan; both
+// may then be empty.
 type Places struct{ Journal, Receipts string }
 
-// Apply carries out an approved envelope. Everything that can be checked here is checked before a token is asked for.
+// Apply carries out an approved envelope. Everything that can be checked here is checked before a
+// token is asked for.
 func (t *Tool) Apply(ctx context.Context, envelope []byte, places Places) *Outcome {
 	s := t.begin("apply")
 	e, err := plan.Parse(envelope)
@@ -43,14 +45,16 @@ type creation struct {
 	envelope *plan.Envelope
 	places   Places
 	receipts *durable.Dir
-	// ack is set once the service acknowledged the PUT; unknown says that a PUT was sent without a known outcome.
+	// ack is set once the service acknowledged the PUT; unknown says that a PUT was sent without a
+	// known outcome.
 	ack     *record.SourceAck
 	unknown bool
 	updated bool
 	ackID   string // a sentence with the request id of the acknowledgement
 }
 
-// wrote says that the outcome cannot be "nothing was written": a created source makes a failure partial, always (S89).
+// wrote says that the outcome cannot be "nothing was written": a created source makes a failure
+// partial, always (S89).
 func (a *creation) wrote() bool { return a.ack != nil || a.unknown || a.updated || a.touched() }
 
 func (a *creation) run(ctx context.Context) {
@@ -93,7 +97,8 @@ func (a *creation) resources() {
 	}
 }
 
-// prepare checks all that needs no service: the address, the local files, the two folders (S93, S99).
+// prepare checks all that needs no service: the address, the local files, the two folders (S93,
+// S99).
 func (a *creation) prepare(ctx context.Context) error {
 	if err := a.tool.allowed(a.plan.Endpoint); err != nil {
 		return err
@@ -145,7 +150,8 @@ func sameFolder(a, b string) bool {
 	return err == nil && os.SameFile(one, two)
 }
 
-// emptyFolder refuses a journal folder with something in it, before a token is asked for; the journal itself asks again under its lock.
+// emptyFolder refuses a journal folder with something in it, before a token is asked for; the
+// journal itself asks again under its lock.
 func emptyFolder(path string, opt durable.Options) error {
 	d, err := durable.Make(path, opt)
 	if err != nil {

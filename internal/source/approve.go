@@ -5,8 +5,9 @@ import (
 	"github.com/ecluse-gate/ecluse/journal"
 )
 
-// Approve flips the confirmation of an envelope and nothing else, once agree, which is shown the plan in words and its fingerprint, returns nil. Nothing
-// is sent. The envelope is nil when it was not approved.
+// Approve flips the confirmation of an envelope and nothing else, once agree, which is shown the
+// plan in words and its fingerprint, returns nil. Nothing is sent. The envelope is nil when it was
+// not approved.
 func Approve(envelope []byte, agree func(words, fingerprint string) error) ([]byte, *Outcome) {
 	o := newOutcome("approve")
 	refused := func(f *failure) ([]byte, *Outcome) {
@@ -51,7 +52,8 @@ func RefusedBy(workflow string, err error) *Outcome {
 	return o
 }
 
-// Resolved is the outcome of an operator's statement: what the journal's restriction is now, or why the statement was refused.
+// Resolved is the outcome of an operator's statement: what the journal's restriction is now, or why
+// the statement was refused.
 func Resolved(status journal.Status, err error) *Outcome {
 	if err != nil {
 		return RefusedBy("journal resolve", err)

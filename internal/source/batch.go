@@ -11,11 +11,13 @@ import (
 	"github.com/ecluse-gate/ecluse/recovery"
 )
 
-// batch is the files of one plan in one run, whether it creates the source, continues, or only looks.
+// batch is the files of one plan in one run, whether it creates the source, continues, or only
+// looks.
 type batch struct {
 	*session
-	plan        *plan.Plan
-	fingerprint string // of the plan that created the source: it makes the boundary of every upload (S74)
+	plan *plan.Plan
+	// of the plan that created the source: it makes the boundary of every upload (S74)
+	fingerprint string
 	ackDigest   string // of the creation's acknowledgement
 	etag        string // of the source, as this run retains it
 	root        corpus.Root
@@ -59,7 +61,8 @@ func (b *batch) restore() {
 	}
 }
 
-// run sends what is due, strictly one after the other in the order of the plan, between two inventories (S71, S72, S79).
+// run sends what is due, strictly one after the other in the order of the plan, between two
+// inventories (S71, S72, S79).
 func (b *batch) run(ctx context.Context) {
 	for _, f := range b.files {
 		if f.due() {
@@ -83,7 +86,8 @@ func (b *batch) run(ctx context.Context) {
 	}
 }
 
-// allRejected says that no inventory could show anything new: every file was rejected and none is proved (S79).
+// allRejected says that no inventory could show anything new: every file was rejected and none is
+// proved (S79).
 func (b *batch) allRejected() bool {
 	for _, f := range b.files {
 		if f.state.Upload != record.Rejected || f.state.Verification == record.Confirmed {
@@ -119,8 +123,9 @@ func (b *batch) look(ctx context.Context, seq *recovery.Sequence, stage progress
 	return nil
 }
 
-// observe takes over what an inventory shows. A name that the plan does not have, two records of one name, and a record that is not the approved
-// file are conflicts; an error that the service reports makes a file failed (S66, S67).
+// observe takes over what an inventory shows. A name that the plan does not have, two records of
+// one name, and a record that is not the approved file are conflicts; an error that the service
+// reports makes a file failed (S66, S67).
 func (b *batch) observe(files []search.File, twice string) error {
 	byName := map[string][]search.File{}
 	for _, on := range files {

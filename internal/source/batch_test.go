@@ -24,7 +24,8 @@ func TestCreate(t *testing.T) {
 	})
 }
 
-// S77, each row: what the service answers to the second of three files, what the run makes of it, and exactly what is sent afterwards.
+// S77, each row: what the service answers to the second of three files, what the run makes of it,
+// and exactly what is sent afterwards.
 func TestAnswerTable(t *testing.T) {
 	record := func(more string) string {
 		return `{"fileId":"f-1","fileName":"b.txt","fileSizeBytes":16,"prefix":"","parsingMode":"text","extractionMode":"minimal"` + more + `}`

@@ -16,7 +16,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/source"
 )
 
-// corrupted is a world whose journal holds every type of entry, with every restriction passed: a resume of it as it is plans the third file.
+// corrupted is a world whose journal holds every type of entry, with every restriction passed: a
+// resume of it as it is plans the third file.
 func corrupted(t *testing.T, f func(t *testing.T, w *world)) {
 	inWorld(t, three, func(t *testing.T, w *world) {
 		out := w.created(rules([3]string{"POST files", "1", throttle2}, [3]string{"POST files", "3", throttle60}))
@@ -82,7 +83,8 @@ const (
 	unresolved = "file-upload-backoff-unresolved"
 )
 
-// S115, S116: each file removed, truncated, emptied, linked, opened to others, copied to another number, renamed.
+// S115, S116: each file removed, truncated, emptied, linked, opened to others, copied to another
+// number, renamed.
 func TestCorruptFiles(t *testing.T) {
 	corrupted(t, func(t *testing.T, w *world) {
 		removed := map[string]string{
@@ -148,8 +150,9 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// S115: each field of each entry changed and left so: the integrity tells. Then the integrity is made right again: the bindings tell, but for what no
-// other entry knows of, which the documentation says (a plain hash shows accidents, not forgery).
+// S115: each field of each entry changed and left so: the integrity tells. Then the integrity is
+// made right again: the bindings tell, but for what no other entry knows of, which the
+// documentation says (a plain hash shows accidents, not forgery).
 func TestCorruptFields(t *testing.T) {
 	// forgeable are the fields whose change nothing contradicts once the integrity was recomputed.
 	forgeable := map[string]bool{

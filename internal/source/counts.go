@@ -63,8 +63,8 @@ func (b *batch) counts() Counts {
 	return c
 }
 
-// describe puts the batch into the outcome: states, writes, what stands on the server, the restriction. before holds the states at the start, so
-// that only this run's writes are listed.
+// describe puts the batch into the outcome: states, writes, what stands on the server, the
+// restriction. before holds the states at the start, so that only this run's writes are listed.
 func (b *batch) describe(before []record.State) {
 	o := b.out
 	o.FileBatch = &FileBatch{Counts: b.counts(), Files: []FileState{}, Backoff: Backoff{Status: string(journal.Clear)}}
@@ -101,7 +101,8 @@ func backoffOf(s journal.Status) Backoff {
 	return Backoff{Status: string(s.State), NotBeforeUTC: s.NotBeforeUTC, SecondsRemaining: s.SecondsRemaining, Reason: s.Reason}
 }
 
-// complete says that nothing is missing: every file is confirmed, and the last inventory succeeded (S88).
+// complete says that nothing is missing: every file is confirmed, and the last inventory succeeded
+// (S88).
 func (b *batch) complete() bool {
 	return b.counts().Confirmed == len(b.files) && b.listed
 }

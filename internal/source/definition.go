@@ -31,7 +31,8 @@ func plain(document map[string]any) map[string]any {
 	return tree
 }
 
-// essence leaves out what the service adds or hides: context, ETag, synchronisation, secrets, generated names, and what is empty.
+// essence leaves out what the service adds or hides: context, ETag, synchronisation, secrets,
+// generated names, and what is empty.
 func essence(node any) any {
 	switch v := node.(type) {
 	case map[string]any:

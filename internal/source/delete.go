@@ -10,8 +10,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/source/record"
 )
 
-// Deletion names one source and what it must still be for it to be deleted. Only NewDeletion makes one that Delete accepts: nothing that was merely
-// found on a service can be deleted.
+// Deletion names one source and what it must still be for it to be deleted. Only NewDeletion makes
+// one that Delete accepts: nothing that was merely found on a service can be deleted.
 type Deletion struct {
 	endpoint, apiVersion, name string
 	fingerprint                string // of the plan that created the source
@@ -19,9 +19,10 @@ type Deletion struct {
 	etag                       string // from the acknowledgement
 }
 
-// NewDeletion takes the approved envelope of a creation and the original acknowledgement of it, from the journal or a verified receipt; nil is none.
-// Nothing is sent. Without both, or when they do not belong together, ownership is unproven; without one clear ETag in the acknowledgement
-// the created version is, and no later read can supply it. See RefusedBy for the outcome of the error.
+// NewDeletion takes the approved envelope of a creation and the original acknowledgement of it,
+// from the journal or a verified receipt; nil is none. Nothing is sent. Without both, or when they
+// do not belong together, ownership is unproven; without one clear ETag in the acknowledgement the
+// created version is, and no later read can supply it. See RefusedBy for the outcome of the error.
 func NewDeletion(envelope []byte, ack *record.SourceAck) (Deletion, error) {
 	e, err := plan.Parse(envelope)
 	if err != nil {
@@ -50,9 +51,10 @@ func NewDeletion(envelope []byte, ack *record.SourceAck) (Deletion, error) {
 	}, nil
 }
 
-// Delete removes the source if it still is what its run created, and looks whether it is gone (S59). At most one DELETE is sent and at most one read
-// after it; nothing is waited for, whatever was answered (S38). StatusSkipped says that it was absent already. Whatever else must hold
-// before a source goes, such as that nobody uses it, is for the caller to have checked.
+// Delete removes the source if it still is what its run created, and looks whether it is gone
+// (S59). At most one DELETE is sent and at most one read after it; nothing is waited for, whatever
+// was answered (S38). StatusSkipped says that it was absent already. Whatever else must hold before
+// a source goes, such as that nobody uses it, is for the caller to have checked.
 func (t *Tool) Delete(ctx context.Context, d Deletion) *Outcome {
 	r := &removal{session: t.begin("delete"), want: d}
 	r.out.Fingerprint = d.fingerprint
@@ -63,7 +65,8 @@ func (t *Tool) Delete(ctx context.Context, d Deletion) *Outcome {
 	r.resources()
 	out := r.finish(status, r.acknowledged || r.unknown)
 	if out.Code == codeDrift {
-		out.Next = "the source is not what the run created and was not deleted; check it on the service" // a new plan would not delete it either
+		// a new plan would not delete it either
+		out.Next = "the source is not what the run created and was not deleted; check it on the service"
 	}
 	return out
 }
@@ -72,8 +75,9 @@ func (t *Tool) Delete(ctx context.Context, d Deletion) *Outcome {
 type removal struct {
 	*session
 	want Deletion
-	// acknowledged says that the service confirmed the DELETE or that a readback completed one in doubt; unknown, that its outcome is unknown; absent, that a
-	// read after it found nothing; stands, that the source was seen as created and plainly not deleted.
+	// acknowledged says that the service confirmed the DELETE or that a readback completed one in
+	// doubt; unknown, that its outcome is unknown; absent, that a read after it found nothing;
+	// stands, that the source was seen as created and plainly not deleted.
 	acknowledged, unknown, absent, stands bool
 }
 
@@ -93,7 +97,8 @@ func (r *removal) run(ctx context.Context) (string, error) {
 	return r.remove(ctx, now.etag)
 }
 
-// open makes the client and asks for the token; no request is sent for a Deletion that nothing proves.
+// open makes the client and asks for the token; no request is sent for a Deletion that nothing
+// proves.
 func (r *removal) open(ctx context.Context) error {
 	if r.want == (Deletion{}) {
 		return fail(codeOwnership, "the deletion was not made from an approved plan and an acknowledged creation")
@@ -154,7 +159,8 @@ func (r *removal) inDoubt(ctx context.Context, original *search.Error) (string, 
 	}
 }
 
-// gone reads once without recovery (S38). Only a 404 shows absence; a read that failed becomes a warning.
+// gone reads once without recovery (S38). Only a 404 shows absence; a read that failed becomes a
+// warning.
 func (r *removal) gone(ctx context.Context) bool {
 	now, err := r.getSource(ctx, nil)
 	if err != nil {

@@ -54,7 +54,8 @@ func written(writes []source.Write) string {
 	return strings.Join(all, ",")
 }
 
-// body is the source as the service may show it, without an ETag, and shown the answer with one in its header.
+// body is the source as the service may show it, without an ETag, and shown the answer with one in
+// its header.
 func body(mode string) string {
 	return `{"name":"manuals","kind":"file","encryptionKey":null,"fileParameters":{"ingestionParameters":{"contentExtractionMode":"` + mode + `"}}}`
 }
@@ -69,7 +70,8 @@ const (
 	owner   = "manuals"
 )
 
-// S59, S38: what becomes of the DELETE, exactly what is sent, and what is said to be written and left. No row sends a second DELETE or waits.
+// S59, S38: what becomes of the DELETE, exactly what is sent, and what is said to be written and
+// left. No row sends a second DELETE or waits.
 func TestDelete(t *testing.T) {
 	for _, tt := range []struct {
 		name               string
@@ -261,7 +263,8 @@ func (f forgetful) End(o search.Outcome) error {
 	return errors.Join(f.Recorder.End(o), map[bool]error{true: errors.New("the disk is full")}[o.Method == "DELETE"])
 }
 
-// S59, S104: when the end of the DELETE cannot be recorded nothing is sent after it, and it is not called done, skipped or refused.
+// S59, S104: when the end of the DELETE cannot be recorded nothing is sent after it, and it is not
+// called done, skipped or refused.
 func TestDeleteNotRecorded(t *testing.T) {
 	for status, answer := range map[string]string{"204": `{"status":204,"store":true}`, "404": `{"status":404}`, "412": `{"status":412}`, "503": `{"status":503}`} {
 		inWorld(t, []string{"a.txt"}, func(t *testing.T, w *world) {
@@ -278,7 +281,8 @@ func TestDeleteNotRecorded(t *testing.T) {
 	}
 }
 
-// S59, S130, S142: without proof of the creation and of what was created there is no deletion, and no request.
+// S59, S130, S142: without proof of the creation and of what was created there is no deletion, and
+// no request.
 func TestDeleteNeedsProof(t *testing.T) {
 	inWorld(t, []string{"a.txt"}, func(t *testing.T, w *world) {
 		envelope, good := w.owned()
@@ -331,7 +335,8 @@ func TestDeleteNeedsProof(t *testing.T) {
 	})
 }
 
-// S59, S142: an update gives no authority, whatever acknowledgement is shown with it; nor does a real service's tool without --emulator reach loopback.
+// S59, S142: an update gives no authority, whatever acknowledgement is shown with it; nor does a
+// real service's tool without --emulator reach loopback.
 func TestDeleteIsForCreations(t *testing.T) {
 	inWorld(t, []string{"a.txt"}, func(t *testing.T, w *world) {
 		envelope, ack := w.owned()

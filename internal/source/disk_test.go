@@ -23,8 +23,9 @@ type diskStep struct {
 	name string
 }
 
-// diskRun is a creation of two files whose first upload meets a 429 that is waited for, with the nth step of the disk failing: before it happened, or
-// although it happened. It gives the number of steps and whether the failure came.
+// diskRun is a creation of two files whose first upload meets a 429 that is waited for, with the
+// nth step of the disk failing: before it happened, or although it happened. It gives the number of
+// steps and whether the failure came.
 func diskRun(w *world, fail int, landed bool) (out *source.Outcome, steps []diskStep) {
 	w.opts.Disk = func(step, name string, call func() error) error {
 		if steps = append(steps, diskStep{step, filepath.Base(name)}); len(steps) != fail {
@@ -41,9 +42,10 @@ func diskRun(w *world, fail int, landed bool) (out *source.Outcome, steps []disk
 	return out, steps
 }
 
-// S94, S98, S101-S105 and the crash table: every step of every write to the disk fails, once before it happens and once although it happened. Afterwards
-// the journal is read back from the disk: the next run says what the crash table says, sends nothing while anything is open, and no file was ever
-// posted twice but after a received 429.
+// S94, S98, S101-S105 and the crash table: every step of every write to the disk fails, once before
+// it happens and once although it happened. Afterwards the journal is read back from the disk: the
+// next run says what the crash table says, sends nothing while anything is open, and no file was
+// ever posted twice but after a received 429.
 func TestEveryDiskStepFails(t *testing.T) {
 	var steps []diskStep
 	inWorld(t, []string{"a.txt", "b.txt"}, func(t *testing.T, w *world) {
@@ -65,8 +67,9 @@ func TestEveryDiskStepFails(t *testing.T) {
 	}
 }
 
-// sites picks the numbers of the steps to fail: every step of every file once, and of the markers, which are all written alike, the steps that change
-// the folder for each request. ECLUSE_TEST_FULL=1 takes every step there is.
+// sites picks the numbers of the steps to fail: every step of every file once, and of the markers,
+// which are all written alike, the steps that change the folder for each request.
+// ECLUSE_TEST_FULL=1 takes every step there is.
 func sites(steps []diskStep) []int {
 	var all []int
 	seen := map[diskStep]bool{}
@@ -102,7 +105,8 @@ func oneDiskFailure(t *testing.T, w *world, n int, landed bool) {
 	notTwice(t, w)
 }
 
-// next resumes, and carries the continuation out if there is one. While anything is open nothing may be sent and no token asked for.
+// next resumes, and carries the continuation out if there is one. While anything is open nothing
+// may be sent and no token asked for.
 func next(t *testing.T, w *world, want string) (status, code string) {
 	envelope, out := w.resume()
 	if want != sourcetest.Go {

@@ -60,7 +60,8 @@ type failure struct {
 	requestID            string
 	// ambiguous says that a write may have happened.
 	ambiguous bool
-	// blockedAt is "local-persistence" when a record could not be written, whatever came first (S104).
+	// blockedAt is "local-persistence" when a record could not be written, whatever came first
+	// (S104).
 	blockedAt string
 	// restriction is set when a journal refused a request.
 	restriction *journal.Status
@@ -70,7 +71,8 @@ func (f *failure) Error() string { return f.code + ": " + f.message }
 
 func fail(code, message string) *failure { return &failure{code: code, message: message} }
 
-// explain turns any error of the packages below into a failure. What happened first is what is reported (S29, S90).
+// explain turns any error of the packages below into a failure. What happened first is what is
+// reported (S29, S90).
 func explain(err error) *failure {
 	if f, ok := errors.AsType[*failure](err); ok {
 		return f

@@ -19,7 +19,8 @@ const (
 	maxRecords  = plan.MaxFiles
 )
 
-// inventory lists all files of the source within a sequence: a 429 on any page may use its one delay, and the pages that were read are kept (S60-S63).
+// inventory lists all files of the source within a sequence: a 429 on any page may use its one
+// delay, and the pages that were read are kept (S60-S63).
 func (s *session) inventory(ctx context.Context, seq *recovery.Sequence, stage progress.Stage) ([]search.File, error) {
 	s.report.Enter(stage)
 	defer s.noted(seq)
@@ -87,7 +88,8 @@ func inventoryDigest(files []search.File) string {
 	return plan.Digest(fields)
 }
 
-// matches says that a record on the server is the approved file: name, size, no error, and every marker (S65).
+// matches says that a record on the server is the approved file: name, size, no error, and every
+// marker (S65).
 func matches(p *plan.Plan, f plan.File, on search.File) bool {
 	return on.Name == f.Path && on.Bytes == f.Size && !on.Failed && marked(p, f, on)
 }
@@ -101,7 +103,8 @@ func marked(p *plan.Plan, f plan.File, on search.File) bool {
 	return true
 }
 
-// contradicts says that an answer shows something else than what was sent, as opposed to showing less of it (S77).
+// contradicts says that an answer shows something else than what was sent, as opposed to showing
+// less of it (S77).
 func contradicts(p *plan.Plan, f plan.File, on search.File) bool {
 	if on.Failed || on.Name != "" && on.Name != f.Path || on.Bytes >= 0 && on.Bytes != f.Size {
 		return true

@@ -68,7 +68,8 @@ func TestInventory(t *testing.T) {
 					is(t, out, source.StatusCompleted, "")
 					want = append(want, "POST files 201", "GET files 200")
 				} else {
-					is(t, out, source.StatusPartial, tt.code) // a created source makes it partial, always (S89)
+					// a created source makes it partial, always (S89)
+					is(t, out, source.StatusPartial, tt.code)
 				}
 				w.saw(want...)
 			})
@@ -120,7 +121,8 @@ func TestFinalInventory(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			inWorld(t, []string{"a.txt"}, func(t *testing.T, w *world) {
 				w.extra = map[string]any{"metadata": map[string]any{"a.txt": map[string]any{"lang": "en"}}}
-				// A first, honest run tells what the record looks like; the second, under script, shows it changed.
+				// A first, honest run tells what the record looks like; the second, under script,
+				// shows it changed.
 				is(t, w.created(`[]`), source.StatusCompleted, "")
 				state := w.emu.State().Sources[0].Files[0]
 				record := map[string]any{"fileId": state.ID, "fileName": state.Name, "fileSizeBytes": state.Bytes, "errorMessage": nil, "metadata": map[string]any{}}

@@ -16,8 +16,8 @@ const (
 	StatusWaiting   = "waiting" // a server restriction is pending, and nothing was written
 )
 
-// Outcome is the one JSON document that a command prints. It holds no file content, no local root, no header as it was received and
-// no text of the service (S146).
+// Outcome is the one JSON document that a command prints. It holds no file content, no local root,
+// no header as it was received and no text of the service (S146).
 type Outcome struct {
 	SchemaVersion string `json:"schema_version"`
 	Workflow      string `json:"workflow"`
@@ -27,7 +27,8 @@ type Outcome struct {
 	Field   string `json:"field,omitempty"`
 	Message string `json:"message,omitempty"`
 	Next    string `json:"next,omitempty"`
-	// BlockedAt is "local-persistence" when a record could not be written and everything stopped there (S104).
+	// BlockedAt is "local-persistence" when a record could not be written and everything stopped
+	// there (S104).
 	BlockedAt string `json:"blocked_at,omitempty"`
 	// Fingerprint is that of the plan that was made or carried out.
 	Fingerprint string `json:"fingerprint,omitempty"`
@@ -39,13 +40,15 @@ type Outcome struct {
 	FileBatch          *FileBatch `json:"file_batch,omitempty"`
 }
 
-// Write is one write: "create-source", "update-source", "delete-source" or "upload", with "-unverified" after it when its outcome is unknown.
+// Write is one write: "create-source", "update-source", "delete-source" or "upload", with
+// "-unverified" after it when its outcome is unknown.
 type Write struct {
 	Action string `json:"action"`
 	Name   string `json:"name"`
 }
 
-// Resources are what stands on the server after the run, by what is known of it. Only Created is owned by the run.
+// Resources are what stands on the server after the run, by what is known of it. Only Created is
+// owned by the run.
 type Resources struct {
 	Created    []string `json:"created,omitempty"`
 	Updated    []string `json:"updated,omitempty"`
@@ -66,7 +69,8 @@ type FileBatch struct {
 	Backoff Backoff     `json:"backoff"`
 }
 
-// Counts of files. Accepted overlaps the counts of verification; Ingested counts only what an acknowledgement or an exact readback proved (S92).
+// Counts of files. Accepted overlaps the counts of verification; Ingested counts only what an
+// acknowledgement or an exact readback proved (S92).
 type Counts struct {
 	Total        int `json:"total"`
 	Confirmed    int `json:"confirmed"`
@@ -94,7 +98,8 @@ func newOutcome(workflow string) *Outcome {
 	}
 }
 
-// Write prints the outcome as one indented JSON document. Every member is one of ours: none can hold a secret (S145).
+// Write prints the outcome as one indented JSON document. Every member is one of ours: none can
+// hold a secret (S145).
 func (o *Outcome) Write(w io.Writer) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)

@@ -8,7 +8,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/source"
 )
 
-// Everything that can be refused here is refused before a token is asked for and before anything is sent (S41, S42, S68-S70, S145).
+// Everything that can be refused here is refused before a token is asked for and before anything is
+// sent (S41, S42, S68-S70, S145).
 func TestPlanRefusesBeforeAuthentication(t *testing.T) {
 	for _, tt := range []struct {
 		name, code, field string
@@ -50,7 +51,8 @@ func TestPlanRefusesBeforeAuthentication(t *testing.T) {
 	}
 }
 
-// What a plan says about a source that stands already. Planning only reads, and a 429 there fails at once, but for the list of an exact reuse (S38).
+// What a plan says about a source that stands already. Planning only reads, and a 429 there fails
+// at once, but for the list of an exact reuse (S38).
 func TestPlanAgainstExisting(t *testing.T) {
 	for _, tt := range []struct {
 		name         string
@@ -112,7 +114,8 @@ func TestPlanAgainstExisting(t *testing.T) {
 	}
 }
 
-// S78: a plan that the source has no room for is refused before anything is written, where the service tells.
+// S78: a plan that the source has no room for is refused before anything is written, where the
+// service tells.
 func TestPlanCapacity(t *testing.T) {
 	inWorld(t, []string{"a.txt"}, func(t *testing.T, w *world) {
 		is(t, w.created(`[]`), source.StatusCompleted, "")
@@ -125,7 +128,8 @@ func TestPlanCapacity(t *testing.T) {
 	})
 }
 
-// An approval: only the confirmation changes; a plan that was edited, or approved by somebody else's fingerprint, sends nothing and asks for no token.
+// An approval: only the confirmation changes; a plan that was edited, or approved by somebody
+// else's fingerprint, sends nothing and asks for no token.
 func TestApplyRefusesBeforeAuthentication(t *testing.T) {
 	for _, tt := range []struct {
 		name, code string
@@ -201,7 +205,8 @@ func TestApplyPlaces(t *testing.T) {
 	})
 }
 
-// S145, S146: nothing that a run prints or keeps holds the token, file content, a text of the service, or, in the outcome, the local root.
+// S145, S146: nothing that a run prints or keeps holds the token, file content, a text of the
+// service, or, in the outcome, the local root.
 func TestNothingLeaks(t *testing.T) {
 	inWorld(t, three, func(t *testing.T, w *world) {
 		w.token = "token-that-must-not-leak"

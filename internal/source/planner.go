@@ -10,8 +10,9 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/source/progress"
 )
 
-// Plan turns a request document into an unapproved envelope, with reads only. The envelope is nil when there is nothing to approve: the source
-// stands exactly as requested with all its files (reused), or the request is blocked. Everything local is checked before a token is asked for.
+// Plan turns a request document into an unapproved envelope, with reads only. The envelope is nil
+// when there is nothing to approve: the source stands exactly as requested with all its files
+// (reused), or the request is blocked. Everything local is checked before a token is asked for.
 func (t *Tool) Plan(ctx context.Context, request []byte) ([]byte, *Outcome) {
 	s := t.begin("plan")
 	envelope, status, err := s.plan(ctx, request)
@@ -33,7 +34,8 @@ func (s *session) plan(ctx context.Context, data []byte) ([]byte, string, error)
 	if err != nil {
 		return nil, "", err
 	}
-	if _, err := plan.New(p); err != nil { // too large to be kept: better said before anything is asked
+	// too large to be kept: better said before anything is asked
+	if _, err := plan.New(p); err != nil {
 		return nil, "", err
 	}
 	service, _, err := plan.Address(p.Endpoint, p.APIVersion, p.Source.Name)
@@ -55,7 +57,8 @@ func (s *session) plan(ctx context.Context, data []byte) ([]byte, string, error)
 	return envelope, status, err
 }
 
-// measure reads the local files twice over: once for their digests, and at the end for what changed meanwhile (S70).
+// measure reads the local files twice over: once for their digests, and at the end for what changed
+// meanwhile (S70).
 func measure(ctx context.Context, r *plan.Request) (*plan.Plan, error) {
 	root, err := corpus.OpenRoot(r.LocalRoot)
 	if err != nil {
@@ -101,7 +104,8 @@ func (s *session) compare(ctx context.Context, r *plan.Request, p *plan.Plan) (s
 		return "", fail(codeDrift, "a knowledge source of this name exists with another definition")
 	}
 	b := s.newBatch(p, "")
-	files, err := s.inventory(ctx, s.newSequence(maxRequests), progress.Inventory) // the exception: verification of an exact reuse
+	// the exception: verification of an exact reuse
+	files, err := s.inventory(ctx, s.newSequence(maxRequests), progress.Inventory)
 	if err == nil {
 		err = b.observe(files, codeDuplicateRecord)
 	}

@@ -25,7 +25,8 @@ func rules(pairs ...[3]string) string {
 	return "[" + strings.Join(all, ",") + "]"
 }
 
-// S80, S81: the first 429 on an upload is waited for in full, the source and the files are looked at, and the same bytes go once more.
+// S80, S81: the first 429 on an upload is waited for in full, the source and the files are looked
+// at, and the same bytes go once more.
 func TestQueueRetry(t *testing.T) {
 	inWorld(t, three, func(t *testing.T, w *world) {
 		start := time.Now()
@@ -259,7 +260,8 @@ func TestQueueBudget(t *testing.T) {
 	})
 }
 
-// S105, S104: when the restriction of a 429 cannot be written, the 429 is what is reported, everything stops, and the marker stays.
+// S105, S104: when the restriction of a 429 cannot be written, the 429 is what is reported,
+// everything stops, and the marker stays.
 func TestThrottleCannotBeRecorded(t *testing.T) {
 	inWorld(t, three, func(t *testing.T, w *world) {
 		w.opts.Disk = func(_, name string, call func() error) error {

@@ -13,7 +13,8 @@ import (
 	"github.com/ecluse-gate/ecluse/journal"
 )
 
-// reconcile makes the source what the plan says: read, write under a condition, keep the acknowledgement, read back (S50-S58).
+// reconcile makes the source what the plan says: read, write under a condition, keep the
+// acknowledgement, read back (S50-S58).
 func (a *creation) reconcile(ctx context.Context) error {
 	now, err := a.getSource(ctx, nil)
 	if err != nil {
@@ -54,8 +55,9 @@ func (a *creation) put(ctx context.Context, condition search.Condition) error {
 	return a.inDoubt(ctx, s)
 }
 
-// acknowledged keeps the answer to the PUT: the receipt for a later cleanup first, then the journal's own (S54). Both are tried even when
-// one fails, so that an acknowledgement is not lost (S105).
+// acknowledged keeps the answer to the PUT: the receipt for a later cleanup first, then the
+// journal's own (S54). Both are tried even when one fails, so that an acknowledgement is not lost
+// (S105).
 func (a *creation) acknowledged(o search.Outcome, nonce string, _ *journal.Restriction) error {
 	if o.Status != http.StatusOK && o.Status != http.StatusCreated {
 		return nil
@@ -97,7 +99,8 @@ func (a *creation) receipt() error {
 	return a.receipts.Publish("source-"+a.plan.Action+"-"+*a.ack.Nonce+".json", append(data, '\n'))
 }
 
-// confirm reads the source back after an acknowledged write. putErr is what is wrong with the answer although it acknowledged.
+// confirm reads the source back after an acknowledged write. putErr is what is wrong with the
+// answer although it acknowledged.
 func (a *creation) confirm(ctx context.Context, putErr error) error {
 	if id := a.ack.Acknowledgement.RequestID; id != "" {
 		a.ackID = "the write was acknowledged with request id " + id
@@ -135,15 +138,17 @@ func sameTag(a, b string) bool {
 	return err == nil
 }
 
-// inDoubt looks once after a PUT whose outcome is unknown. On a create it always ends as the original failure: what stands there is an
-// observation, never ours (S55). On an update a matching source completes it (S56).
+// inDoubt looks once after a PUT whose outcome is unknown. On a create it always ends as the
+// original failure: what stands there is an observation, never ours (S55). On an update a matching
+// source completes it (S56).
 func (a *creation) inDoubt(ctx context.Context, original *search.Error) error {
 	seq := a.newSequence(0)
 	if original.Status == http.StatusTooManyRequests {
 		if original.Permanent() {
 			return original
 		}
-		if err := seq.Wait(ctx, toRecovery("", original)); err != nil { // wait first, never look at once (S34)
+		// wait first, never look at once (S34)
+		if err := seq.Wait(ctx, toRecovery("", original)); err != nil {
 			return a.both(original, err)
 		}
 	}

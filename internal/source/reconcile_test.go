@@ -208,7 +208,8 @@ func TestPutHeaders(t *testing.T) {
 	})
 }
 
-// S50, S56, S73: an update replaces the definition under the approved ETag, sends no file, and may be completed by a readback.
+// S50, S56, S73: an update replaces the definition under the approved ETag, sends no file, and may
+// be completed by a readback.
 func TestUpdate(t *testing.T) {
 	for _, tt := range []struct {
 		name         string

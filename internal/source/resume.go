@@ -18,12 +18,14 @@ type continuation struct {
 	opened *record.Opened
 	ack    record.SourceAck
 	before []record.State
-	// localRoot stands in for that of the plan when it is set: the journal came from another machine (S153).
+	// localRoot stands in for that of the plan when it is set: the journal came from another
+	// machine (S153).
 	localRoot string
 }
 
-// reopen takes the journal's lock, verifies everything in it, finishes what a killed run had received but not recorded, and takes the states over.
-// Nothing is sent and no token is asked for (S118, S119).
+// reopen takes the journal's lock, verifies everything in it, finishes what a killed run had
+// received but not recorded, and takes the states over. Nothing is sent and no token is asked for
+// (S118, S119).
 func (s *session) reopen(dir string) (*continuation, error) {
 	j, err := journal.Open(dir, record.NewLayout(), journal.Options{Around: s.tool.Disk})
 	if err != nil {
@@ -55,8 +57,8 @@ func (s *session) reopen(dir string) (*continuation, error) {
 	return c, err
 }
 
-// admit is everything that must be right before a token is asked for: the address, the restriction (S106, S107), and the local files that are still to be
-// sent (S122).
+// admit is everything that must be right before a token is asked for: the address, the restriction
+// (S106, S107), and the local files that are still to be sent (S122).
 func (c *continuation) admit(ctx context.Context) error {
 	if err := c.tool.allowed(c.plan.Endpoint); err != nil {
 		return err
@@ -118,14 +120,15 @@ func (c *continuation) close() {
 	_ = c.scribe.j.Close()
 }
 
-// unsettled says whether anything is unknown or unproved: then what is left is partial, not blocked.
+// unsettled says whether anything is unknown or unproved: then what is left is partial, not
+// blocked.
 func (c *continuation) unsettled() bool {
 	n := c.counts()
 	return n.Unverified > 0 || n.Pending > 0
 }
 
-// Resume plans the upload-only continuation of a journal: the files that were never attempted and are not on the server (S117-S120). The envelope is
-// nil when there is nothing to run.
+// Resume plans the upload-only continuation of a journal: the files that were never attempted and
+// are not on the server (S117-S120). The envelope is nil when there is nothing to run.
 // localRoot says where the files are on this machine, "" where the original plan has them.
 func (t *Tool) Resume(ctx context.Context, dir, localRoot string) ([]byte, *Outcome) {
 	s := t.begin("resume")
@@ -255,7 +258,8 @@ func (c *continuation) bind(p *plan.Continuation) error {
 	return nil
 }
 
-// Verify looks at the service and says whether everything stands as the journal and the plan have it. It writes nothing there.
+// Verify looks at the service and says whether everything stands as the journal and the plan have
+// it. It writes nothing there.
 func (t *Tool) Verify(ctx context.Context, envelope []byte, dir string) *Outcome {
 	s := t.begin("verify")
 	e, err := plan.Parse(envelope)

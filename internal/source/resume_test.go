@@ -17,8 +17,9 @@ import (
 
 const throttle60 = `{"status":429,"headers":{"Retry-After":"60"}}`
 
-// S87, S106, S107, S110, tc-029, tc-084, tc-086: a restriction of 60 seconds stops the run at once, is kept by every later run whatever was approved
-// since, costs not even a token request, and is over on the second that it names.
+// S87, S106, S107, S110, tc-029, tc-084, tc-086: a restriction of 60 seconds stops the run at once,
+// is kept by every later run whatever was approved since, costs not even a token request, and is
+// over on the second that it names.
 func TestRestrictionOutlivesTheRun(t *testing.T) {
 	inWorld(t, three, func(t *testing.T, w *world) {
 		start := time.Now()
@@ -34,7 +35,8 @@ func TestRestrictionOutlivesTheRun(t *testing.T) {
 		}
 		w.requests()
 
-		// A continuation that was planned and approved before could not be; so one is forged with a fresh approval.
+		// A continuation that was planned and approved before could not be; so one is forged with a
+		// fresh approval.
 		w.tokens.Store(0)
 		time.Sleep(20 * time.Second)
 		envelope, out := w.resume()
@@ -58,13 +60,15 @@ func TestRestrictionOutlivesTheRun(t *testing.T) {
 		backoffIs(t, out, journal.Elapsed)
 		w.saw("GET source 200", "GET files 200")
 		out = w.continued(w.approved(envelope))
-		is(t, out, source.StatusPartial, "file-verification-incomplete") // S86, S124: the throttled file is never offered again
+		// S86, S124: the throttled file is never offered again
+		is(t, out, source.StatusPartial, "file-verification-incomplete")
 		filesAre(t, out, "rejected/failed", "accepted/confirmed", "accepted/confirmed")
 		w.saw("GET source 200", "GET files 200", "POST files 201", "POST files 201", "GET files 200")
 	})
 }
 
-// S108: a clock that was set back before the receipt of an answer makes the journal unresolved: nothing is sent, and only the clock can cure it.
+// S108: a clock that was set back before the receipt of an answer makes the journal unresolved:
+// nothing is sent, and only the clock can cure it.
 func TestClockSetBack(t *testing.T) {
 	inWorld(t, three, func(t *testing.T, w *world) {
 		w.created(rules([3]string{"POST files", "1", throttle60}))
@@ -86,7 +90,8 @@ func TestClockSetBack(t *testing.T) {
 	})
 }
 
-// A look that meets a restriction itself, and is too long to be waited for, is waiting as well: nothing was written, and it says until when.
+// A look that meets a restriction itself, and is too long to be waited for, is waiting as well:
+// nothing was written, and it says until when.
 func TestLookMeetsRestriction(t *testing.T) {
 	inWorld(t, three, func(t *testing.T, w *world) {
 		w.created(rules([3]string{"POST files", "1", `{"status":400}`}))
@@ -102,7 +107,8 @@ func TestLookMeetsRestriction(t *testing.T) {
 	})
 }
 
-// S111: the restriction is the journal's, not that of one address: a throttled list keeps uploads back too.
+// S111: the restriction is the journal's, not that of one address: a throttled list keeps uploads
+// back too.
 func TestRestrictionIsJournalWide(t *testing.T) {
 	inWorld(t, three, func(t *testing.T, w *world) {
 		out := w.created(rules([3]string{"GET files", "1", throttle60}))
@@ -160,8 +166,10 @@ func TestResumeEligibility(t *testing.T) {
 					t.Errorf("continuation %s %s", out.Status, out.Code)
 				}
 				filesAre(t, out, tt.afterwards, "accepted/confirmed", "accepted/confirmed")
-				w.saw("GET source 200", "GET files 200", "POST files 201", "POST files 201", "GET files 200") // S123
-				if r := out.ResourcesRemaining; r.Created[0] != "manuals" {                                   // S125
+				// S123
+				w.saw("GET source 200", "GET files 200", "POST files 201", "POST files 201", "GET files 200")
+				// S125
+				if r := out.ResourcesRemaining; r.Created[0] != "manuals" {
 					t.Errorf("resources %+v", r)
 				}
 				for _, x := range out.WritesPerformed {
@@ -198,7 +206,8 @@ func (w *world) founding() []byte {
 	return document
 }
 
-// S119, S121, S122: what makes a continuation that was approved void, in the order in which it is looked at, and what has been sent by then.
+// S119, S121, S122: what makes a continuation that was approved void, in the order in which it is
+// looked at, and what has been sent by then.
 func TestContinuationRefuses(t *testing.T) {
 	for _, tt := range []struct {
 		name, code string
@@ -330,7 +339,8 @@ func TestJournalIsLocked(t *testing.T) {
 	})
 }
 
-// S152, S98: two folders, or a folder copied elsewhere: a continuation goes to the journal that it names and to no other.
+// S152, S98: two folders, or a folder copied elsewhere: a continuation goes to the journal that it
+// names and to no other.
 func TestContinuationNamesItsJournal(t *testing.T) {
 	inWorld(t, three, func(t *testing.T, w *world) {
 		w.created(rules([3]string{"POST files", "1", `{"status":400}`}))
@@ -340,11 +350,13 @@ func TestContinuationNamesItsJournal(t *testing.T) {
 	})
 }
 
-// S48: between the files of a long batch an expiring token is renewed for the same principal; a renewal that fails, or gives another principal,
-// stops before the next request, and the file that was to come counts as never attempted.
+// S48: between the files of a long batch an expiring token is renewed for the same principal; a
+// renewal that fails, or gives another principal, stops before the next request, and the file that
+// was to come counts as never attempted.
 func TestTokenBetweenFiles(t *testing.T) {
 	const slow = `[{"match":{"method":"POST"},"act":{"delay_ms":100000}}]`
-	const mine, others = "e30.eyJ0aWQiOiJ0Iiwib2lkIjoibyJ9.x", "e30.eyJ0aWQiOiJ0Iiwib2lkIjoicCJ9.x" // {"tid":"t","oid":"o"}, {"tid":"t","oid":"p"}
+	// {"tid":"t","oid":"o"}, {"tid":"t","oid":"p"}
+	const mine, others = "e30.eyJ0aWQiOiJ0Iiwib2lkIjoibyJ9.x", "e30.eyJ0aWQiOiJ0Iiwib2lkIjoicCJ9.x"
 	for _, tt := range []struct {
 		name   string
 		second string // the token that a renewal gives

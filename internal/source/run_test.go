@@ -16,7 +16,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/source/progress"
 )
 
-// S101, S103, S105: an acknowledgement is not lost when the marker cannot be removed. Everything stops there, and the next run sees a finished exchange.
+// S101, S103, S105: an acknowledgement is not lost when the marker cannot be removed. Everything
+// stops there, and the next run sees a finished exchange.
 func TestMarkerCannotBeRemoved(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -50,7 +51,8 @@ func TestMarkerCannotBeRemoved(t *testing.T) {
 				w.opts.Disk = nil
 				time.Sleep(time.Minute)
 				_, out = w.resume()
-				if tt.name == "after a 429" { // the result is completed from the restriction, and b.txt is not offered
+				// the result is completed from the restriction, and b.txt is not offered
+				if tt.name == "after a 429" {
 					is(t, out, tt.then, "file-upload-nothing-eligible")
 					filesAre(t, out, "accepted/confirmed", "rejected/failed")
 					return
@@ -112,7 +114,8 @@ func TestBrokenProgress(t *testing.T) {
 	})
 }
 
-// A signal in the middle of an upload: the file is unverified, the rest is not attempted, and the journal stays usable.
+// A signal in the middle of an upload: the file is unverified, the rest is not attempted, and the
+// journal stays usable.
 func TestInterrupted(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -185,7 +188,8 @@ func TestAttemptCannotBeAnnounced(t *testing.T) {
 		out := w.created(`[]`)
 		is(t, out, source.StatusPartial, "receipt-failed")
 		w.saw(after("POST files 201")...)
-		filesAre(t, out, "accepted/confirmed", "unverified/", "not_attempted/") // the record may have landed
+		// the record may have landed
+		filesAre(t, out, "accepted/confirmed", "unverified/", "not_attempted/")
 		w.opts.Disk = nil
 		_, out = w.resume()
 		is(t, out, source.StatusPlanned, "")
@@ -193,8 +197,10 @@ func TestAttemptCannotBeAnnounced(t *testing.T) {
 	})
 }
 
-// S90-S92: the first failure is the one that is reported, later ones are warnings; what is unverified stands under writes and under what remains, with the
-// warning that it is never sent again; only what is proved counts as ingested. S83: that the list does not show the file is no authority to send it.
+// S90-S92: the first failure is the one that is reported, later ones are warnings; what is
+// unverified stands under writes and under what remains, with the warning that it is never sent
+// again; only what is proved counts as ingested. S83: that the list does not show the file is no
+// authority to send it.
 func TestFirstFailureWins(t *testing.T) {
 	inWorld(t, three, func(t *testing.T, w *world) {
 		out := w.created(rules([3]string{"POST files", "2", `{"status":500}`}, [3]string{"GET files", "2", `{"status":503}`}))

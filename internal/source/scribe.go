@@ -9,8 +9,8 @@ import (
 	"github.com/ecluse-gate/ecluse/journal"
 )
 
-// scribe brackets every request with the journal: marker first, then the request, then what was learnt, then the marker goes (S101-S105). Without a
-// journal it only keeps the request ids.
+// scribe brackets every request with the journal: marker first, then the request, then what was
+// learnt, then the marker goes (S101-S105). Without a journal it only keeps the request ids.
 type scribe struct {
 	now func() time.Time
 	j   *journal.Journal
@@ -25,7 +25,8 @@ type scribe struct {
 type intent struct {
 	// attempt is the entry that announced an upload, "" for other writes.
 	attempt string
-	// conclude records the outcome with the marker's nonce; r is the restriction that a 429 brought, nil without one.
+	// conclude records the outcome with the marker's nonce; r is the restriction that a 429
+	// brought, nil without one.
 	conclude func(o search.Outcome, nonce string, r *journal.Restriction) error
 }
 
@@ -46,8 +47,9 @@ func (s *scribe) Begin(method, url string) error {
 	return err
 }
 
-// End records what was learnt and takes the marker away. For a 429 the restriction goes first, so that a crash cannot lose it; for everything
-// else the outcome goes before the marker, so that a crash in between is seen to be one after the answer.
+// End records what was learnt and takes the marker away. For a 429 the restriction goes first, so
+// that a crash cannot lose it; for everything else the outcome goes before the marker, so that a
+// crash in between is seen to be one after the answer.
 func (s *scribe) End(o search.Outcome) error {
 	if o.RequestID != "" && len(s.ids) < maxIDs {
 		s.ids = append(s.ids, o.RequestID)

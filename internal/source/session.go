@@ -24,7 +24,8 @@ type session struct {
 	scribe *scribe
 	client *search.Client
 	name   string // of the source
-	// resumable says that the journal holds the acknowledgement without which it is never continued.
+	// resumable says that the journal holds the acknowledgement without which it is never
+	// continued.
 	resumable bool
 	// first is the failure that the outcome will name; later ones become warnings (S90).
 	first *failure
@@ -92,7 +93,8 @@ func (s *session) newSequence(requests int) *recovery.Sequence {
 	})
 }
 
-// sleep waits as long as the sequence asks, and then, for less than a second more, until the whole second at which the journal's restriction ends.
+// sleep waits as long as the sequence asks, and then, for less than a second more, until the whole
+// second at which the journal's restriction ends.
 func (s *session) sleep(ctx context.Context, d time.Duration) error {
 	if err := s.tool.Clock.Sleep(ctx, d); err != nil {
 		return err
@@ -121,7 +123,8 @@ func (s *session) noted(seq *recovery.Sequence) {
 	}
 }
 
-// read makes one read of a sequence. What comes back beside an error that is only about the record of the exchange is dropped with it.
+// read makes one read of a sequence. What comes back beside an error that is only about the record
+// of the exchange is dropped with it.
 func read[T any](ctx context.Context, seq *recovery.Sequence, do func(context.Context, search.Bounds) (T, string, error)) (T, error) {
 	return recovery.Read(ctx, seq, recovery.ReadOptions{CodeOf: func(err error) string { return explain(err).code }},
 		func(ctx context.Context, a recovery.Attempt) (T, recovery.Outcome, error) {
@@ -137,7 +140,8 @@ type view struct {
 	etag       string
 }
 
-// getSource reads the source. 404 is absence, unless the exchange could not be recorded (S51). seq nil means a first read: a 429 fails at once (S38).
+// getSource reads the source. 404 is absence, unless the exchange could not be recorded (S51). seq
+// nil means a first read: a 429 fails at once (S38).
 func (s *session) getSource(ctx context.Context, seq *recovery.Sequence) (*view, error) {
 	s.report.Enter(progress.Source)
 	get := func(ctx context.Context, bounds search.Bounds) (*view, string, error) {
@@ -162,7 +166,8 @@ func (s *session) getSource(ctx context.Context, seq *recovery.Sequence) (*view,
 	return read(ctx, seq, get)
 }
 
-// definitionBytes is the body of the PUT: the canonical form, so that it is the same on every machine.
+// definitionBytes is the body of the PUT: the canonical form, so that it is the same on every
+// machine.
 func definitionBytes(p *plan.Plan) ([]byte, error) {
 	data, err := json.Marshal(p.Source.Definition)
 	if err != nil {

@@ -1,11 +1,14 @@
-// Package source creates a File knowledge source and uploads its files, under a plan that a person approved, so that it can be proved
-// later what was done: plan, approve, apply, verify, resume.
+// Package source creates a File knowledge source and uploads its files, under a plan that a person
+// approved, so that it can be proved later what was done: plan, approve, apply, verify, resume.
 //
-// What each outcome of a request means and what may happen next is decided here, and nowhere else. A write is never repeated, except once
-// after a 429 that was received for an upload; a write whose outcome is unknown stays unknown until the service shows the file exactly as it was
-// approved. A restriction of the service that is in the journal is kept by every later run, whatever was approved since.
+// What each outcome of a request means and what may happen next is decided here, and nowhere else.
+// A write is never repeated, except once after a 429 that was received for an upload; a write whose
+// outcome is unknown stays unknown until the service shows the file exactly as it was approved. A
+// restriction of the service that is in the journal is kept by every later run, whatever was
+// approved since.
 //
-// The run that creates, the run that continues and the run that only looks use the same code and differ in the journal they start from.
+// The run that creates, the run that continues and the run that only looks use the same code and
+// differ in the journal they start from.
 package source
 
 import (

@@ -19,15 +19,16 @@ func (b *batch) send(ctx context.Context, f *item) bool {
 	}
 	attempt := journal.Numbered(record.TypeAttempt, f.number)
 	if _, err := b.scribe.j.Append(attempt, b.attempt(f)); err != nil {
-		f.state.Upload = record.Unverified // the record may be on the disk although writing it failed
+		// the record may be on the disk although writing it failed
+		f.state.Upload = record.Unverified
 		return b.stop(err)
 	}
 	answer, err := b.post(ctx, f, attempt, journal.Numbered(record.TypeResult, f.number))
 	return b.judge(ctx, f, answer, err)
 }
 
-// ready makes sure, before an attempt is announced, that nothing stands against it: the token, the local file, the restriction, the room for one more
-// restriction (S48, S70, S102).
+// ready makes sure, before an attempt is announced, that nothing stands against it: the token, the
+// local file, the restriction, the room for one more restriction (S48, S70, S102).
 func (b *batch) ready(ctx context.Context, f *item) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -57,7 +58,8 @@ func (b *batch) attempt(f *item) record.Attempt {
 	return record.Attempt{OriginalPlanDigest: b.fingerprint, RecordDigest: b.digest(f), CreationAckDigest: b.ackDigest}
 }
 
-// post sends one file, once, and records what came of it. Whatever happens, the attempt has a result afterwards unless the disk failed.
+// post sends one file, once, and records what came of it. Whatever happens, the attempt has a
+// result afterwards unless the disk failed.
 func (b *batch) post(ctx context.Context, f *item, attempt, result string) (*search.FileAnswer, error) {
 	f.state = record.State{Upload: record.Unverified, Attempts: f.state.Attempts + 1}
 	b.sent = true
@@ -86,7 +88,8 @@ func (b *batch) post(ctx context.Context, f *item, attempt, result string) (*sea
 	return answer, err
 }
 
-// unsent gives an attempt whose request was never begun the result of a request without an answer: it stays unverified, and the journal usable.
+// unsent gives an attempt whose request was never begun the result of a request without an answer:
+// it stays unverified, and the journal usable.
 func (b *batch) unsent(result, attempt string) error {
 	b.scribe.next = intent{}
 	if b.scribe.open != nil { // begun after all; its end failed and is latched
@@ -107,7 +110,8 @@ func (b *batch) unsent(result, attempt string) error {
 	return x.Done()
 }
 
-// conclude records the outcome of an upload. What was learnt is kept in memory even when it cannot be kept on the disk (S105).
+// conclude records the outcome of an upload. What was learnt is kept in memory even when it cannot
+// be kept on the disk (S105).
 func (b *batch) conclude(f *item, name string) func(search.Outcome, string, *journal.Restriction) error {
 	return func(o search.Outcome, nonce string, event *journal.Restriction) error {
 		result := b.resultOf(f, o, nonce)
@@ -164,15 +168,17 @@ func (b *batch) judge(ctx context.Context, f *item, answer *search.FileAnswer, e
 	return false
 }
 
-// readback lists the files once after an answer that leaves the outcome of a file open. It can prove a file and never free one (S124).
+// readback lists the files once after an answer that leaves the outcome of a file open. It can
+// prove a file and never free one (S124).
 func (b *batch) readback(ctx context.Context) {
 	if err := b.look(ctx, b.newSequence(maxRequests), progress.Verify); err != nil {
 		b.failed(err)
 	}
 }
 
-// retry is the route after the first 429 on an upload (S80-S87): wait as the server asked, look whether anything changed, and send the same bytes once
-// more. The authority for that is the received 429, not the absence of the file (S83).
+// retry is the route after the first 429 on an upload (S80-S87): wait as the server asked, look
+// whether anything changed, and send the same bytes once more. The authority for that is the
+// received 429, not the absence of the file (S83).
 func (b *batch) retry(ctx context.Context, f *item, throttled *search.Error) bool {
 	b.retried = true
 	seq := b.newSequence(maxRequests + 1)

@@ -25,7 +25,8 @@ import (
 
 const endpoint = "http://127.0.0.1"
 
-// world is a service, a folder of files, private folders for a run, and a tool. Everything is in memory and in virtual time but the files.
+// world is a service, a folder of files, private folders for a run, and a tool. Everything is in
+// memory and in virtual time but the files.
 type world struct {
 	t       *testing.T
 	emu     *emulatortest.Emulator
@@ -177,7 +178,8 @@ func (w *world) resume() ([]byte, *source.Outcome) {
 	return w.tool().Resume(w.t.Context(), w.path("journal"), "")
 }
 
-// created is a plan and its application under a script that the planning does not meet; it forgets the requests of the planning.
+// created is a plan and its application under a script that the planning does not meet; it forgets
+// the requests of the planning.
 func (w *world) created(script string) *source.Outcome {
 	w.t.Helper()
 	envelope := w.planned()

@@ -10,7 +10,8 @@ import (
 	"github.com/gowebpki/jcs"
 )
 
-// Canonical is the RFC 8785 form of v, which may be raw JSON or any value that encoding/json can write.
+// Canonical is the RFC 8785 form of v, which may be raw JSON or any value that encoding/json can
+// write.
 func Canonical(v any) ([]byte, error) {
 	raw, ok := v.(json.RawMessage)
 	if !ok {
@@ -38,7 +39,8 @@ func Digest(v any) (string, error) {
 	return DigestBytes(c), nil
 }
 
-// DigestBytes is "sha256:" and the hex SHA-256 of the bytes as they are; URL digests are made this way.
+// DigestBytes is "sha256:" and the hex SHA-256 of the bytes as they are; URL digests are made this
+// way.
 func DigestBytes(b []byte) string {
 	sum := sha256.Sum256(b)
 	return "sha256:" + hex.EncodeToString(sum[:])

@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// Decode reads data into v, a pointer to a struct, or returns an *Error. v is undefined after an error.
+// Decode reads data into v, a pointer to a struct, or returns an *Error. v is undefined after an
+// error.
 func Decode(data []byte, v any) error {
 	tree, err := Parse(data)
 	if err != nil {
@@ -22,9 +23,9 @@ func Decode(data []byte, v any) error {
 // Fill puts a tree from [Parse] into v, a pointer to a struct.
 func Fill(tree, v any) error { return filler{}.fill("", tree, reflect.ValueOf(v).Elem()) }
 
-// Exact fills v, a pointer to a struct, from a canonical form that v must be written as again: for records that only
-// this program writes. That alone rules out members that are unknown, missing, null or spelled otherwise, so the closed
-// reading is only done to say what is wrong.
+// Exact fills v, a pointer to a struct, from a canonical form that v must be written as again: for
+// records that only this program writes. That alone rules out members that are unknown, missing,
+// null or spelled otherwise, so the closed reading is only done to say what is wrong.
 func Exact(canonical []byte, v any) error {
 	if json.Unmarshal(canonical, v) == nil {
 		if want, err := Canonical(v); err != nil || bytes.Equal(canonical, want) {
@@ -69,8 +70,8 @@ func differs(got, want []byte) string {
 	return Join("", slices.Min(names))
 }
 
-// Parse checks data as one bounded JSON document with an object at the top ([Check] has the rules), and returns it as
-// map[string]any, []any, string, json.Number, bool and nil.
+// Parse checks data as one bounded JSON document with an object at the top ([Check] has the rules),
+// and returns it as map[string]any, []any, string, json.Number, bool and nil.
 func Parse(data []byte) (map[string]any, error) {
 	if _, err := Check(data); err != nil {
 		if e, ok := errors.AsType[*Error](err); ok && e.Field == "" {
@@ -87,7 +88,8 @@ func Parse(data []byte) (map[string]any, error) {
 	return tree, nil
 }
 
-// breaks is the path of the value at which a document stops being JSON, for the error text; "" when it does not, or at its top.
+// breaks is the path of the value at which a document stops being JSON, for the error text; "" when
+// it does not, or at its top.
 func breaks(d *json.Decoder, path string) string {
 	token, err := d.Token()
 	if err != nil || len(path) > 1000 {
@@ -266,8 +268,8 @@ type member struct {
 	optional bool
 }
 
-// membersOf lists the members of a struct in the order of its fields. Those of an embedded struct without a tag are
-// members of the outer one.
+// membersOf lists the members of a struct in the order of its fields. Those of an embedded struct
+// without a tag are members of the outer one.
 func membersOf(t reflect.Type) []member {
 	var all []member
 	for _, field := range reflect.VisibleFields(t) {

@@ -79,7 +79,8 @@ func TestDecodeNamesTheMember(t *testing.T) {
 	}
 }
 
-// What encoding/json writes for a struct, Decode reads back; it never accepts what encoding/json refuses.
+// What encoding/json writes for a struct, Decode reads back; it never accepts what encoding/json
+// refuses.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(good))
 	f.Add([]byte(`{"name":"n","paths":[],"inner":{"size":3,"etag":"x"}}`))

@@ -1,11 +1,12 @@
-// Package strictjson reads JSON documents whose schema is closed, and writes them canonically, so that two programs
-// that accept a document agree on every byte that was signed or hashed. It knows no document.
+// Package strictjson reads JSON documents whose schema is closed, and writes them canonically, so
+// that two programs that accept a document agree on every byte that was signed or hashed. It knows
+// no document.
 //
-// A Go struct says exactly which members there are. What encoding/json lets pass is refused: repeated members, unknown
-// ones, members of another case, missing ones, null for a value, numbers that are not whole, text after the document,
-// invalid UTF-8 and lone surrogates (spec: Envelope, S96). A member is required unless its tag says omitempty or
-// omitzero; a pointer may be null. Numbers are whole and within ±(2^53-1), so that the canonical form of RFC 8785 keeps
-// them.
+// A Go struct says exactly which members there are. What encoding/json lets pass is refused:
+// repeated members, unknown ones, members of another case, missing ones, null for a value, numbers
+// that are not whole, text after the document, invalid UTF-8 and lone surrogates (spec: Envelope,
+// S96). A member is required unless its tag says omitempty or omitzero; a pointer may be null.
+// Numbers are whole and within ±(2^53-1), so that the canonical form of RFC 8785 keeps them.
 package strictjson
 
 import (
@@ -29,8 +30,8 @@ const (
 	MaxNodes = 10000
 )
 
-// Error says which member of a document is wrong and why. Neither field holds a value of the document but a number,
-// clipped.
+// Error says which member of a document is wrong and why. Neither field holds a value of the
+// document but a number, clipped.
 type Error struct {
 	// Field is the dotted path of the member, "plan.files[3].size", or "" for the document itself.
 	Field  string
@@ -49,9 +50,10 @@ func wrong(field, format string, args ...any) error {
 	return &Error{Field: field, Reason: fmt.Sprintf(format, args...)}
 }
 
-// Check reads data as one bounded JSON document with an object at the top, and gives its canonical form. At most
-// [MaxBytes], [MaxDepth] levels and [MaxNodes] values, valid UTF-8, no duplicate member, no number that a double cannot
-// hold, nothing after the object. Every error is an [*Error].
+// Check reads data as one bounded JSON document with an object at the top, and gives its canonical
+// form. At most [MaxBytes], [MaxDepth] levels and [MaxNodes] values, valid UTF-8, no duplicate
+// member, no number that a double cannot hold, nothing after the object. Every error is an
+// [*Error].
 func Check(data []byte) ([]byte, error) {
 	if len(data) > MaxBytes {
 		return nil, wrong("", "has more than %d bytes", MaxBytes)
@@ -74,7 +76,8 @@ func Check(data []byte) ([]byte, error) {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return nil, wrong("", "has trailing data")
 	}
-	// The token reader is lenient here and there, and it repairs lone surrogates; the canonical form accepts neither.
+	// The token reader is lenient here and there, and it repairs lone surrogates; the canonical
+	// form accepts neither.
 	canonical, err := jcs.Transform(data)
 	if err != nil {
 		return nil, wrong("", "is not strict JSON")
@@ -145,7 +148,8 @@ func (w *walker) array(path string, depth int) error {
 	return nil
 }
 
-// number refuses what a double cannot hold: infinite values, and whole numbers that would be rounded to a neighbour.
+// number refuses what a double cannot hold: infinite values, and whole numbers that would be
+// rounded to a neighbour.
 func number(path, s string) error {
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil || math.IsInf(f, 0) {

@@ -109,7 +109,8 @@ func TestDecodeAllows(t *testing.T) {
 	}
 }
 
-// A record must be exactly what this program writes: nothing missing, nothing null that is not null when it is written.
+// A record must be exactly what this program writes: nothing missing, nothing null that is not null
+// when it is written.
 func TestExact(t *testing.T) {
 	for doc, path := range map[string]string{
 		`{"name":"n","count":1,"ok":true}`:                "-",
@@ -134,7 +135,8 @@ func TestExact(t *testing.T) {
 	}
 }
 
-// What encoding/json writes for a Go value is read back, whatever its type; what is wrong beside it is named.
+// What encoding/json writes for a Go value is read back, whatever its type; what is wrong beside it
+// is named.
 func TestExactTypes(t *testing.T) {
 	type embedded struct {
 		Deep string

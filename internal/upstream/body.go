@@ -11,8 +11,9 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
-// ReadBody reads a whole body of at most limit bytes, unpacked. A body that was cut or stalled is a *Failure, which will pass; one
-// that lies about its encoding wraps registry.ErrMalformed, and one over the limit registry.ErrTooLarge.
+// ReadBody reads a whole body of at most limit bytes, unpacked. A body that was cut or stalled is a
+// *Failure, which will pass; one that lies about its encoding wraps registry.ErrMalformed, and one
+// over the limit registry.ErrTooLarge.
 func ReadBody(resp *http.Response, limit int64) ([]byte, error) {
 	raw := &failureReader{r: resp.Body}
 	var r io.Reader = raw
@@ -47,7 +48,8 @@ func ReadBody(resp *http.Response, limit int64) ([]byte, error) {
 	}
 }
 
-// fit gives a body without the room that was held ready for more, where that is much: a body may be kept for long.
+// fit gives a body without the room that was held ready for more, where that is much: a body may be
+// kept for long.
 func fit(buf []byte) []byte {
 	if cap(buf)-len(buf) <= len(buf)/16 {
 		return buf

@@ -10,8 +10,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/upstream"
 )
 
-// A body that is kept takes little more than its length, however it came: without a length, and packed better or worse than guessed.
-// Area memory.
+// A body that is kept takes little more than its length, however it came: without a length, and
+// packed better or worse than guessed. Area memory.
 func TestBodyHoldsNoSpareRoom(t *testing.T) {
 	for _, plain := range [][]byte{
 		bytes.Repeat([]byte("x"), 3<<20), bytes.Repeat([]byte("0123456789abcde"), 1000), []byte("{}"),
@@ -33,7 +33,8 @@ func TestBodyHoldsNoSpareRoom(t *testing.T) {
 				if err != nil || !bytes.Equal(got, plain) {
 					t.Fatalf("%q, length %d: %d bytes, %v", encoding, length, len(got), err)
 				}
-				if spare := cap(got) - len(got); spare > len(got)/4+16 { // 4 KB and more are rounded up by the runtime, by less than a fifth
+				// 4 KB and more are rounded up by the runtime, by less than a fifth
+				if spare := cap(got) - len(got); spare > len(got)/4+16 {
 					t.Errorf("%q, length %d: %d bytes and room for %d more", encoding, length, len(got), spare)
 				}
 			}

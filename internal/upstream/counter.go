@@ -10,7 +10,8 @@ import (
 	"github.com/ecluse-gate/ecluse/cooldown/cooldownhttp"
 )
 
-// attempt counts one request that was really sent (R80), and opens a client span for it; none for a refused one (R83).
+// attempt counts one request that was really sent (R80), and opens a client span for it; none for a
+// refused one (R83).
 func (c *Client) attempt(ctx context.Context, a cooldownhttp.Attempt) {
 	kind, outcome := string(kindOf(ctx)), a.Outcome()
 	_, span := c.opts.Tracer.Start(ctx, "upstream "+a.Method, trace.WithSpanKind(trace.SpanKindClient), trace.WithTimestamp(a.Began),

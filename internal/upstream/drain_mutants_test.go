@@ -13,8 +13,9 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/upstream"
 )
 
-// What is left of an answer that nobody wants is read when that is little, whether its length is known or not, and however much of it was
-// read before; otherwise its connection is closed. Area connections.
+// What is left of an answer that nobody wants is read when that is little, whether its length is
+// known or not, and however much of it was read before; otherwise its connection is closed. Area
+// connections.
 func TestTheRestOfABody(t *testing.T) {
 	const little = 64 << 10
 	for name, c := range map[string]struct {
@@ -57,8 +58,8 @@ func TestTheRestOfABody(t *testing.T) {
 	}
 }
 
-// Closing waits for a twentieth of a second at most for what is left, for nothing at all if that is much, and not for a Read, which ends
-// then. What is read after it is an error.
+// Closing waits for a twentieth of a second at most for what is left, for nothing at all if that is
+// much, and not for a Read, which ends then. What is read after it is an error.
 func TestClosingDoesNotWaitForTheUpstream(t *testing.T) {
 	for name, c := range map[string]struct {
 		length  int

@@ -14,11 +14,11 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/netguard"
 )
 
-// Egress says where connections to public hosts may end. Names are judged by the addresses that they resolve to, at the moment of
-// dialling, so that a name that changes its answer gains nothing.
+// Egress says where connections to public hosts may end. Names are judged by the addresses that
+// they resolve to, at the moment of dialling, so that a name that changes its answer gains nothing.
 type Egress struct {
-	// Internal are authorities that an operator put on an internal network on purpose. IP literals among the upstreams and localhost
-	// need not be named: who writes an address means it.
+	// Internal are authorities that an operator put on an internal network on purpose. IP literals
+	// among the upstreams and localhost need not be named: who writes an address means it.
 	Internal []cooldown.Authority
 	// Blocked are ranges that are never dialled for a public upstream, whoever names them.
 	Blocked []netip.Prefix

@@ -31,8 +31,9 @@ func target(t *testing.T) (port string, hits *atomic.Int32) {
 	return port, hits
 }
 
-// A public name that resolves to an internal address is not dialled, however the address is spelled and whenever the name changes its
-// answer: the judgement falls on the address of the very connection.
+// A public name that resolves to an internal address is not dialled, however the address is spelled
+// and whenever the name changes its answer: the judgement falls on the address of the very
+// connection.
 func TestNamesOnInternalNetworksAreNotDialled(t *testing.T) {
 	port, hits := target(t)
 	for _, host := range []string{"127.0.0.1", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "localhost"} {
@@ -45,7 +46,8 @@ func TestNamesOnInternalNetworksAreNotDialled(t *testing.T) {
 			t.Errorf("%s: %v", host, err)
 		}
 	}
-	for _, host := range []string{"2130706433", "0x7f000001", "0177.0.0.1", "127.1", "0x7f.1", "localhost."} { // whatever a resolver makes of them
+	// whatever a resolver makes of them
+	for _, host := range []string{"2130706433", "0x7f000001", "0177.0.0.1", "127.1", "0x7f.1", "localhost."} {
 		if conn, err := newGuard(Egress{}).dial(t.Context(), "tcp", host+":"+port); err == nil {
 			conn.Close()
 			t.Errorf("%s was dialled", host)
@@ -106,7 +108,8 @@ func TestPrivateRedirectStaysOutside(t *testing.T) {
 	}
 }
 
-// A name that answered with a public address when somebody looked, and answers with an internal one when it is dialled, gains nothing.
+// A name that answered with a public address when somebody looked, and answers with an internal one
+// when it is dialled, gains nothing.
 func TestRebindingResolver(t *testing.T) {
 	port, hits := target(t)
 	var asked atomic.Int32
@@ -134,7 +137,8 @@ func TestRebindingResolver(t *testing.T) {
 	}
 }
 
-// answerDNS answers the questions of one connection, in the framing of TCP, with an address of its own choice each time.
+// answerDNS answers the questions of one connection, in the framing of TCP, with an address of its
+// own choice each time.
 func answerDNS(conn net.Conn, address func() [4]byte) {
 	defer conn.Close()
 	for {

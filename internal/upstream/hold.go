@@ -7,14 +7,16 @@ import (
 	"github.com/ecluse-gate/ecluse/cooldown"
 )
 
-// holding is how long one request has waited for cooldowns to end (R89, R98). All its waits together keep within Options.Hold.
+// holding is how long one request has waited for cooldowns to end (R89, R98). All its waits
+// together keep within Options.Hold.
 type holding struct {
 	public   *Public
 	deadline time.Time       // zero until it waits for the first time
 	news     <-chan struct{} // closed when the authority's state changes after listen
 }
 
-// listen is called before a request asks, so that no change between the refusal and the wait is missed.
+// listen is called before a request asks, so that no change between the refusal and the wait is
+// missed.
 func (h *holding) listen() {
 	if h.public.client.opts.Hold > 0 {
 		h.news = h.public.line.news()
@@ -30,8 +32,8 @@ func (h *holding) allows(wait time.Duration) bool {
 	return hold > 0 && wait > 0 && !now.Add(wait).After(h.deadline)
 }
 
-// refused waits after a refusal, and reports whether to ask again. What a probe finds out concerns all who wait, so it ends
-// their wait at once.
+// refused waits after a refusal, and reports whether to ask again. What a probe finds out concerns
+// all who wait, so it ends their wait at once.
 func (h *holding) refused(ctx context.Context, r *cooldown.Refusal) bool {
 	if !r.Probing {
 		return h.allows(r.Wait) && h.sit() && h.wait(ctx, r.Wait, nil)

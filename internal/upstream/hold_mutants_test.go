@@ -13,8 +13,8 @@ import (
 	"github.com/ecluse-gate/ecluse/retryafter"
 )
 
-// R89: all waits of a request together keep within the hold: one that waited for three seconds of five, and is refused for three more,
-// waits no longer.
+// R89: all waits of a request together keep within the hold: one that waited for three seconds of
+// five, and is refused for three more, waits no longer.
 func TestAllWaitsKeepWithinTheHold(t *testing.T) {
 	inRegistry(t, upstream.Options{Hold: 5 * time.Second}, func(g *registry) {
 		begin := time.Now()
@@ -35,8 +35,8 @@ func TestAllWaitsKeepWithinTheHold(t *testing.T) {
 	})
 }
 
-// R89: who is held by a probe waits for its answer, also when the hold is shorter than the wait that a refusal names, and not for longer
-// than the hold.
+// R89: who is held by a probe waits for its answer, also when the hold is shorter than the wait
+// that a refusal names, and not for longer than the hold.
 func TestHeldByAProbe(t *testing.T) {
 	for name, answered := range map[string]bool{"answered": true, "not answered": false} {
 		t.Run(name, func(t *testing.T) {
@@ -70,7 +70,8 @@ func TestHeldByAProbe(t *testing.T) {
 	}
 }
 
-// R89 R97: whoever stood in line when the pause began, and is held then, asks again when it is over, and not before.
+// R89 R97: whoever stood in line when the pause began, and is held then, asks again when it is
+// over, and not before.
 func TestHeldFromTheLineAskOnce(t *testing.T) {
 	inRegistry(t, upstream.Options{Hold: time.Minute}, func(g *registry) {
 		all := g.do(g.t.Context(), paths("p", 36)...)
@@ -88,7 +89,8 @@ func TestHeldFromTheLineAskOnce(t *testing.T) {
 	})
 }
 
-// R89 R101: an answer to an older request that makes the pause longer concerns those whom the probe holds, too: they ask again at once.
+// R89 R101: an answer to an older request that makes the pause longer concerns those whom the probe
+// holds, too: they ask again at once.
 func TestHeldByAProbeHearOfALongerPause(t *testing.T) {
 	inRegistry(t, upstream.Options{Hold: time.Minute}, func(g *registry) {
 		old := g.do(g.t.Context(), "old1", "old2")
@@ -106,8 +108,8 @@ func TestHeldByAProbeHearOfALongerPause(t *testing.T) {
 	})
 }
 
-// R98: the answer that a request does not hand on gives its connection back, for the request that is sent once more. The one that is
-// handed on says what its field said.
+// R98: the answer that a request does not hand on gives its connection back, for the request that
+// is sent once more. The one that is handed on says what its field said.
 func TestTheAnswerThatIsNotHandedOn(t *testing.T) {
 	answers := 0
 	onBench(t, upstream.Options{Hold: 5 * time.Second}, func(w http.ResponseWriter, _ *http.Request) {
@@ -149,8 +151,8 @@ func TestGoneAfterTheAnswer(t *testing.T) {
 	})
 }
 
-// R97: those whose turn comes after their authority has closed without a word, as by another process, are refused one after the other,
-// and take no place along.
+// R97: those whose turn comes after their authority has closed without a word, as by another
+// process, are refused one after the other, and take no place along.
 func TestTurnOfAClosedAuthority(t *testing.T) {
 	inRegistry(t, upstream.Options{}, func(g *registry) {
 		other, _ := g.table.Ask(time.Now(), g.public.Authority())

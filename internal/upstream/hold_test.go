@@ -12,7 +12,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/upstream"
 )
 
-// R98: with a hold the request that meets the 429 itself is sent once more after the pause, once, and only if the pause is within it.
+// R98: with a hold the request that meets the 429 itself is sent once more after the pause, once,
+// and only if the pause is within it.
 func TestHoldOfTheRequestThatMeetsThePause(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -48,7 +49,8 @@ func TestHoldOfTheRequestThatMeetsThePause(t *testing.T) {
 	}
 }
 
-// R98, R97, R89: the held come out one by one: a probe, then 16 at once, and without waiting for more than the probe's answer.
+// R98, R97, R89: the held come out one by one: a probe, then 16 at once, and without waiting for
+// more than the probe's answer.
 func TestTheHeldLeaveInOrder(t *testing.T) {
 	inRegistry(t, upstream.Options{Hold: 6 * time.Second}, func(g *registry) {
 		begin := time.Now()

@@ -22,7 +22,8 @@ import (
 	"github.com/ecluse-gate/ecluse/retryafter"
 )
 
-// R63: looking takes nothing away: an authority that closes and opens while thousands look keeps neither a permit nor the probe for them.
+// R63: looking takes nothing away: an authority that closes and opens while thousands look keeps
+// neither a permit nor the probe for them.
 func TestLookingKeepsNoPermit(t *testing.T) {
 	var mu sync.Mutex
 	misuse := 0
@@ -59,7 +60,8 @@ func TestLookingKeepsNoPermit(t *testing.T) {
 	}
 }
 
-// R80 R96: a request that met a connection which had died while idle is sent again, and both are counted, as the socket sees them.
+// R80 R96: a request that met a connection which had died while idle is sent again, and both are
+// counted, as the socket sees them.
 func TestResendsAreCounted(t *testing.T) {
 	var requests atomic.Int32
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -93,8 +95,9 @@ func TestResendsAreCounted(t *testing.T) {
 
 type tokenKey struct{}
 
-// An exchange that has ended leaves nothing behind until a timer of its own runs out: not the answered one, not the refused one, of which
-// there are thousands a second, not the one without a connection, and no write. Area memory.
+// An exchange that has ended leaves nothing behind until a timer of its own runs out: not the
+// answered one, not the refused one, of which there are thousands a second, not the one without a
+// connection, and no write. Area memory.
 func TestEndedExchangesLeaveNothing(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer s.Close()
@@ -158,7 +161,8 @@ func writeTo(ctx context.Context, t *testing.T, c *upstream.Client, base string)
 	return resp.Body.Close()
 }
 
-// writeLate sends a write whose answer comes, and is done with, before the body gives its first byte.
+// writeLate sends a write whose answer comes, and is done with, before the body gives its first
+// byte.
 func writeLate(ctx context.Context, t *testing.T, c *upstream.Client, base string) error {
 	target, err := c.Target(parse(t, base), upstream.Encoded)
 	if err != nil {
@@ -190,8 +194,8 @@ func (b lateBody) Read(p []byte) (int, error) {
 	return 1, nil
 }
 
-// collected sends requests whose contexts hold a value, and waits for the garbage collector to get the values. Idle connections may
-// keep a few.
+// collected sends requests whose contexts hold a value, and waits for the garbage collector to get
+// the values. Idle connections may keep a few.
 func collected(t *testing.T, send func(context.Context) error, fails bool) {
 	t.Helper()
 	const requests, kept = 20, 3

@@ -20,7 +20,8 @@ const (
 	stallLimit    = 30 * time.Second
 )
 
-// R72 R92: an upstream that sends no header is given up after half a minute, whatever was asked and of whom.
+// R72 R92: an upstream that sends no header is given up after half a minute, whatever was asked and
+// of whom.
 func TestHeaderTimeout(t *testing.T) {
 	onBench(t, upstream.Options{}, silent, func(b *bench) {
 		for _, kind := range []upstream.Kind{upstream.Metadata, upstream.Artifact, upstream.Companion} {
@@ -51,8 +52,8 @@ func TestTargetThinksTooLong(t *testing.T) {
 	})
 }
 
-// R6 C51: a file may take as long as it wants while bytes arrive, and ends half a minute after the last; metadata has one limit for all of
-// it, however the bytes arrive.
+// R6 C51: a file may take as long as it wants while bytes arrive, and ends half a minute after the
+// last; metadata has one limit for all of it, however the bytes arrive.
 func TestBodyLimits(t *testing.T) {
 	onBench(t, upstream.Options{}, trickle(30, 20*time.Second), func(b *bench) {
 		for _, kind := range []upstream.Kind{upstream.Artifact, upstream.Companion} {
@@ -74,8 +75,8 @@ func TestBodyLimits(t *testing.T) {
 	})
 }
 
-// A client that takes its time over a file, before the first byte or later, does not count as an upstream that stalls. The file is larger
-// than what is read ahead.
+// A client that takes its time over a file, before the first byte or later, does not count as an
+// upstream that stalls. The file is larger than what is read ahead.
 func TestSlowClientIsNoStall(t *testing.T) {
 	const size = 64 << 10
 	onBench(t, upstream.Options{}, func(w http.ResponseWriter, _ *http.Request) {
@@ -96,7 +97,8 @@ func TestSlowClientIsNoStall(t *testing.T) {
 	})
 }
 
-// R81: who gave up is told apart, in the metric and to whoever asked: the clock (ours or the caller's), the caller, or the connection.
+// R81: who gave up is told apart, in the metric and to whoever asked: the clock (ours or the
+// caller's), the caller, or the connection.
 func TestFailureOutcomes(t *testing.T) {
 	deadline := func(t *testing.T) context.Context {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
@@ -149,7 +151,8 @@ func TestFailureOutcomes(t *testing.T) {
 	}
 }
 
-// R89: the requests that may wait for a recovery are bounded; one more is refused at once. Places are given back.
+// R89: the requests that may wait for a recovery are bounded; one more is refused at once. Places
+// are given back.
 func TestHoldersAreBounded(t *testing.T) {
 	const most, more = 4096, 200
 	onBench(t, upstream.Options{Hold: time.Minute}, func(w http.ResponseWriter, _ *http.Request) {

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// How many requests may be under way to one authority (R97). A request is under way until its header fields are there; its body
-// takes no place.
+// How many requests may be under way to one authority (R97). A request is under way until its
+// header fields are there; its body takes no place.
 const (
 	firstPlaces = 16   // to an authority that nothing is known of, or that has just recovered
 	maxPlaces   = 1024 // after good answers enough; traffic without trouble does not feel it
@@ -30,7 +30,8 @@ type Budget struct {
 	Burst int
 }
 
-// Busy is the answer to a request that was not sent, because too many others wait for the same authority.
+// Busy is the answer to a request that was not sent, because too many others wait for the same
+// authority.
 type Busy struct {
 	// Wait is when asking again makes sense.
 	Wait time.Duration
@@ -41,10 +42,11 @@ func (e *Busy) Error() string {
 	return fmt.Sprintf("too many requests are waiting for the upstream; try again in %v", e.Wait)
 }
 
-// line is the order in which requests go to one authority: so many at once, first come first served, clients before background
-// work. It is safe for concurrent use.
+// line is the order in which requests go to one authority: so many at once, first come first
+// served, clients before background work. It is safe for concurrent use.
 type line struct {
-	// closed reports whether the authority's cooldown keeps requests back; those have no business in the line.
+	// closed reports whether the authority's cooldown keeps requests back; those have no business
+	// in the line.
 	closed func() bool
 	budget *rate.Limiter // nil for none
 
@@ -77,8 +79,9 @@ func newLine(closed func() bool, budget Budget) *line {
 	return l
 }
 
-// enter waits for a place. It returns none, and at once, while the authority is closed: such a request is refused, or is the probe,
-// which waits for nobody. The error is the context's, or a *Busy.
+// enter waits for a place. It returns none, and at once, while the authority is closed: such a
+// request is refused, or is the probe, which waits for nobody. The error is the context's, or a
+// *Busy.
 func (l *line) enter(ctx context.Context) (*place, error) {
 	w, p, err := l.join(ctx)
 	if w == nil {
@@ -102,8 +105,8 @@ func (l *line) enter(ctx context.Context) (*place, error) {
 
 const transientPause = time.Second
 
-// join takes a place, or stands in line for one. The cooldown is looked at under the lock, so that a change comes either before
-// that look or upon a request in line.
+// join takes a place, or stands in line for one. The cooldown is looked at under the lock, so that
+// a change comes either before that look or upon a request in line.
 func (l *line) join(ctx context.Context) (*list.Element, *place, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -118,7 +121,8 @@ func (l *line) join(ctx context.Context) (*list.Element, *place, error) {
 	if ahead == 0 && l.free(time.Now()) {
 		return nil, l.give(), nil
 	}
-	if wait := l.estimate(ahead); queue.Len() >= maxInLine || wait > lineTimeout-lineTimeout/20 { // others may come first
+	// others may come first
+	if wait := l.estimate(ahead); queue.Len() >= maxInLine || wait > lineTimeout-lineTimeout/20 {
 		return nil, nil, &Busy{Wait: max(wait, transientPause)}
 	}
 	e := queue.PushBack(make(turn, 1))
@@ -142,7 +146,8 @@ func (l *line) estimate(ahead int) time.Duration {
 	return time.Duration(max(0, missing) / float64(l.budget.Limit()) * float64(time.Second))
 }
 
-// free takes from the budget what one request costs, if there is a place for it. The caller holds mu.
+// free takes from the budget what one request costs, if there is a place for it. The caller holds
+// mu.
 func (l *line) free(now time.Time) bool {
 	return l.underWay < l.places && (l.budget == nil || l.budget.AllowN(now, 1))
 }
@@ -168,7 +173,8 @@ func (l *line) serve(now time.Time) {
 	}
 }
 
-// waitForBudget comes back when the budget has room, if that is what is missing. The caller holds mu.
+// waitForBudget comes back when the budget has room, if that is what is missing. The caller holds
+// mu.
 func (l *line) waitForBudget(now time.Time) {
 	if l.underWay >= l.places || l.refill != nil { // whoever leaves serves again
 		return
@@ -197,7 +203,8 @@ func (l *line) quit(ctx context.Context, e *list.Element) *place {
 	}
 }
 
-// leave gives the place back. A good answer makes room for one more, so that a crowd of them doubles what may be under way.
+// leave gives the place back. A good answer makes room for one more, so that a crowd of them
+// doubles what may be under way.
 func (p *place) leave(good bool) {
 	if p == nil {
 		return
@@ -215,8 +222,9 @@ func (p *place) leave(good bool) {
 	l.serve(time.Now())
 }
 
-// restart begins anew, after the authority's state has changed: with few places, and with a look at the cooldown for all who wait.
-// What is still under way from before takes none of the places: it may hang for long.
+// restart begins anew, after the authority's state has changed: with few places, and with a look at
+// the cooldown for all who wait. What is still under way from before takes none of the places: it
+// may hang for long.
 func (l *line) restart() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

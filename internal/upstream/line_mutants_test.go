@@ -20,7 +20,8 @@ type lined struct {
 	heard  []string   // who got an answer from the line, and what it was
 }
 
-// inLine runs a test of a line in virtual time. No place may be lost in it, and none may be taken twice.
+// inLine runs a test of a line in virtual time. No place may be lost in it, and none may be taken
+// twice.
 func inLine(t *testing.T, b Budget, test func(*lined)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -90,7 +91,8 @@ func (l *lined) want(heard ...string) {
 	l.heard = nil
 }
 
-// R97: a restart begins with few places, whatever was learned before it, and what was sent before it teaches nothing.
+// R97: a restart begins with few places, whatever was learned before it, and what was sent before
+// it teaches nothing.
 func TestRestartForgetsPlaces(t *testing.T) {
 	inLine(t, Budget{}, func(l *lined) {
 		l.fill()
@@ -121,8 +123,8 @@ func TestPlacesAreBounded(t *testing.T) {
 	})
 }
 
-// R97: all who wait hear at once that the authority has closed, also when every place is taken and the budget is spent; while it is
-// open a restart sends nobody out of the line.
+// R97: all who wait hear at once that the authority has closed, also when every place is taken and
+// the budget is spent; while it is open a restart sends nobody out of the line.
 func TestRestartWakesAll(t *testing.T) {
 	inLine(t, Budget{Rate: 0.1, Burst: firstPlaces}, func(l *lined) {
 		l.fill()
@@ -142,8 +144,8 @@ func TestRestartWakesAll(t *testing.T) {
 	})
 }
 
-// R90: whoever the budget would keep for longer than a minute is sent away at once, and told when to come; the background counts all
-// who are ahead of it, a client only the clients.
+// R90: whoever the budget would keep for longer than a minute is sent away at once, and told when
+// to come; the background counts all who are ahead of it, a client only the clients.
 func TestEstimateOfTheBudget(t *testing.T) {
 	inLine(t, Budget{Rate: 0.1, Burst: 1}, func(l *lined) {
 		ctx, leave := context.WithCancel(Background(l.t.Context()))
@@ -176,7 +178,8 @@ func isBusy(err error, wait time.Duration) bool {
 	return ok && b.Wait.Round(time.Millisecond) == wait
 }
 
-// R90: a request that waits for a place costs the budget nothing, and nothing waits for a budget that is not what is missing.
+// R90: a request that waits for a place costs the budget nothing, and nothing waits for a budget
+// that is not what is missing.
 func TestBudgetIsSpentWithThePlace(t *testing.T) {
 	inLine(t, Budget{Rate: 0.05, Burst: firstPlaces + 2}, func(l *lined) {
 		l.fill()
@@ -220,7 +223,8 @@ func TestBudgetWithoutABurst(t *testing.T) {
 	})
 }
 
-// R97: whoever comes when there is room again, but before those in line have been told, lets them go first.
+// R97: whoever comes when there is room again, but before those in line have been told, lets them
+// go first.
 func TestNobodyJumpsTheLine(t *testing.T) {
 	inLine(t, Budget{Rate: 1, Burst: 1}, func(l *lined) {
 		l.enter(l.t.Context(), "first")
@@ -234,7 +238,8 @@ func TestNobodyJumpsTheLine(t *testing.T) {
 	})
 }
 
-// R97: whoever goes from the line takes no place along, also when he gets it at that moment, and that is no good answer.
+// R97: whoever goes from the line takes no place along, also when he gets it at that moment, and
+// that is no good answer.
 func TestGoneFromTheLine(t *testing.T) {
 	cause := errors.New("gone")
 	inLine(t, Budget{}, func(l *lined) {

@@ -16,7 +16,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/upstream"
 )
 
-// R97: 16 at once to an authority that nothing is known of; each good answer makes room for one more.
+// R97: 16 at once to an authority that nothing is known of; each good answer makes room for one
+// more.
 func TestSlowStart(t *testing.T) {
 	inRegistry(t, upstream.Options{}, func(g *registry) {
 		all := g.do(g.t.Context(), paths("p", 100)...)
@@ -37,8 +38,8 @@ func TestSlowStart(t *testing.T) {
 	})
 }
 
-// R97, R34: of 500 cold clients of an authority that throttles all, 16 are sent, and the others hear at once how long to wait. After the
-// pause one asks; then 16 at once again.
+// R97, R34: of 500 cold clients of an authority that throttles all, 16 are sent, and the others
+// hear at once how long to wait. After the pause one asks; then 16 at once again.
 func TestColdClientsOfAThrottlingAuthority(t *testing.T) {
 	inRegistry(t, upstream.Options{}, func(g *registry) {
 		begin := time.Now()
@@ -119,7 +120,8 @@ func TestHungRequestsTakeNoPlaces(t *testing.T) {
 	})
 }
 
-// R97: a probe waits for no place and for no budget, although requests that were sent before the cooldown have them all.
+// R97: a probe waits for no place and for no budget, although requests that were sent before the
+// cooldown have them all.
 func TestProbeWaitsForNoPlace(t *testing.T) {
 	inRegistry(t, upstream.Options{Budgets: budget(0.001, 16)}, func(g *registry) {
 		old := g.do(g.t.Context(), paths("old", 16)...)
@@ -137,7 +139,8 @@ func TestProbeWaitsForNoPlace(t *testing.T) {
 	})
 }
 
-// R97: in order, clients before background work; whoever has gone is skipped, and takes no place along.
+// R97: in order, clients before background work; whoever has gone is skipped, and takes no place
+// along.
 func TestOrderOfTheLine(t *testing.T) {
 	inRegistry(t, upstream.Options{}, func(g *registry) {
 		first := g.do(g.t.Context(), paths("first", 16)...)
@@ -178,7 +181,8 @@ func TestOrderOfTheLine(t *testing.T) {
 	})
 }
 
-// R97: nobody waits for ever. A registry that answers nothing is asked in rounds of 16 for a minute, and not for longer.
+// R97: nobody waits for ever. A registry that answers nothing is asked in rounds of 16 for a
+// minute, and not for longer.
 func TestTheLineIsNotEndless(t *testing.T) {
 	inRegistry(t, upstream.Options{}, func(g *registry) {
 		begin := time.Now()
@@ -193,7 +197,8 @@ func TestTheLineIsNotEndless(t *testing.T) {
 				t.Errorf("%+v", o)
 			}
 		}
-		if timeouts+busy != 60 || busy < 60-3*16 { // at one minute the third round and the end of patience come together
+		// at one minute the third round and the end of patience come together
+		if timeouts+busy != 60 || busy < 60-3*16 {
 			t.Errorf("%d timeouts, %d sent away", timeouts, busy)
 		}
 	})
@@ -220,7 +225,8 @@ func budget(rate float64, burst int) map[cooldown.Authority]upstream.Budget {
 	return map[cooldown.Authority]upstream.Budget{{Host: "registry.example", Port: 80}: {Rate: rate, Burst: burst}}
 }
 
-// R90: a budget spaces requests, with clients before mirror work, and whoever would wait too long for it is told when to come.
+// R90: a budget spaces requests, with clients before mirror work, and whoever would wait too long
+// for it is told when to come.
 func TestBudget(t *testing.T) {
 	inRegistry(t, upstream.Options{Budgets: budget(2, 2)}, func(g *registry) {
 		g.script(func(string) *reply { return &reply{status: 200} })
@@ -287,8 +293,8 @@ func (h slowLog) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-// R2, R15: an answer is judged once, at its receipt. That the date of a 503 passes on its way to the caller does not make another answer
-// of it.
+// R2, R15: an answer is judged once, at its receipt. That the date of a 503 passes on its way to
+// the caller does not make another answer of it.
 func TestOneVerdictForEachAnswer(t *testing.T) {
 	inRegistry(t, upstream.Options{Logger: slog.New(slowLog{slog.DiscardHandler})}, func(g *registry) {
 		date := time.Now().Add(1500 * time.Millisecond).Truncate(time.Second)

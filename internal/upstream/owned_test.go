@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Whatever the upstream's address, what is told by the beginning of an address is what reading the whole of it says.
+// Whatever the upstream's address, what is told by the beginning of an address is what reading the
+// whole of it says.
 func FuzzOwns(f *testing.F) {
 	for _, base := range []string{"https://files.pythonhosted.org", "http://127.0.0.1:9/x/", "https://H.example:443/", "http://[::1]:80", "https://u:p@h/", "http://[fe80::1%25a]/"} {
 		for _, address := range []string{

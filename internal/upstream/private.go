@@ -11,7 +11,8 @@ import (
 // maxRedirects bounds the hops of a private artifact (R91).
 const maxRedirects = 3
 
-// Private is one private upstream. It neither starts nor consults a cooldown, even where it shares a host with a public one (R8).
+// Private is one private upstream. It neither starts nor consults a cooldown, even where it shares
+// a host with a public one (R8).
 type Private struct {
 	client    *Client
 	base      *url.URL
@@ -36,8 +37,8 @@ func (p *Private) Owned(address string) (*url.URL, bool) {
 	return (&Public{base: p.base, authority: p.authority}).Owned(address)
 }
 
-// Do sends one read with the caller's credential. Only artifacts follow redirects: up to three, over https, without the
-// credential from the first change of authority on (R91).
+// Do sends one read with the caller's credential. Only artifacts follow redirects: up to three,
+// over https, without the credential from the first change of authority on (R91).
 func (p *Private) Do(ctx context.Context, r Request, authorization string) (*http.Response, error) {
 	transport := p.client.private
 	for hop := 0; ; hop++ {

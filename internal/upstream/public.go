@@ -41,7 +41,8 @@ func (s Spelling) under(base *url.URL, path string) (*url.URL, error) {
 	return join(base, path)
 }
 
-// Public returns the public upstream at a base address. Only that address's authority is ever dialled through it.
+// Public returns the public upstream at a base address. Only that address's authority is ever
+// dialled through it.
 func (c *Client) Public(base *url.URL, spelling Spelling) (*Public, error) {
 	a, err := cooldown.AuthorityOf(base)
 	if err != nil {
@@ -70,8 +71,9 @@ func (p *Public) Remaining(now time.Time) (wait time.Duration, closed bool) {
 	return s.Remaining, s.Phase != cooldown.PhaseOpen
 }
 
-// Refused is the refusal that Do would end with at once, or nil when it may send or wait. It is for callers that have work to spare
-// before Do; thousands of refused clients a second cost next to nothing that way (C80).
+// Refused is the refusal that Do would end with at once, or nil when it may send or wait. It is for
+// callers that have work to spare before Do; thousands of refused clients a second cost next to
+// nothing that way (C80).
 func (p *Public) Refused(now time.Time) *cooldown.Refusal {
 	s := p.client.opts.Table.Look(now, p.authority)
 	if p.client.opts.Hold > 0 || s.Phase != cooldown.PhaseCooling || s.Remaining <= 0 {
@@ -98,8 +100,8 @@ type Request struct {
 // Under is the address of an escaped path below the base.
 func (p *Public) Under(path string) (*url.URL, error) { return p.spelling.under(p.base, path) }
 
-// Owned reads an absolute address that a document names. It is usable only with the scheme and the authority of this upstream,
-// since nothing else may be dialled, and without user information.
+// Owned reads an absolute address that a document names. It is usable only with the scheme and the
+// authority of this upstream, since nothing else may be dialled, and without user information.
 func (p *Public) Owned(address string) (*url.URL, bool) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != p.base.Scheme || u.User != nil {
@@ -109,7 +111,8 @@ func (p *Public) Owned(address string) (*url.URL, bool) {
 	return u, err == nil && a == p.authority
 }
 
-// Owns reports whether Owned would read the address. Most addresses are told by how they begin, which matters for listings of thousands.
+// Owns reports whether Owned would read the address. Most addresses are told by how they begin,
+// which matters for listings of thousands.
 func (p *Public) Owns(address string) bool {
 	if path, ok := strings.CutPrefix(address, p.root); ok && p.root != "" && plain(path) {
 		return true
@@ -118,7 +121,8 @@ func (p *Public) Owns(address string) bool {
 	return ok
 }
 
-// plain reports whether a path has no character that means anything to a reader of addresses, or that one refuses.
+// plain reports whether a path has no character that means anything to a reader of addresses, or
+// that one refuses.
 func plain(path string) bool {
 	for i := range len(path) {
 		if c := path[i]; c <= ' ' || c >= 0x7f || c == '%' || c == '?' || c == '#' {
@@ -134,14 +138,16 @@ type Response struct {
 	// Throttled tells that this answer started or renewed a cooldown, which now lasts Wait.
 	Throttled bool
 	Wait      time.Duration
-	// RetryAfter is what the field says of a 429 or 503, as of the receipt; the cooldown bounds it, and others may not want to.
+	// RetryAfter is what the field says of a 429 or 503, as of the receipt; the cooldown bounds it,
+	// and others may not want to.
 	RetryAfter retryafter.Report
 }
 
-// Do sends one read, or refuses it with *cooldown.Refusal or *Busy, having sent nothing. An answer of any status is no error; no
-// answer is a *Failure. The exchange, body included, ends when ctx does. Requests to one authority wait for their turn (R97), and with
-// Hold for the end of its cooldown: one that is refused (R89), and one that meets the throttled answer itself, which is sent once
-// more (R98).
+// Do sends one read, or refuses it with *cooldown.Refusal or *Busy, having sent nothing. An answer
+// of any status is no error; no answer is a *Failure. The exchange, body included, ends when ctx
+// does. Requests to one authority wait for their turn (R97), and with Hold for the end of its
+// cooldown: one that is refused (R89), and one that meets the throttled answer itself, which is
+// sent once more (R98).
 func (p *Public) Do(ctx context.Context, r Request) (*Response, error) {
 	ctx = withKind(ctx, r.Kind)
 	h := holding{public: p}
@@ -166,7 +172,8 @@ func (p *Public) Do(ctx context.Context, r Request) (*Response, error) {
 	}
 }
 
-// send waits for the request's turn, asks the cooldown, and sends it. Without a place in the line a request goes only as the probe.
+// send waits for the request's turn, asks the cooldown, and sends it. Without a place in the line a
+// request goes only as the probe.
 func (p *Public) send(ctx context.Context, r Request) (*http.Response, cooldownhttp.Attempt, error) {
 	for {
 		at, err := p.line.enter(ctx)
@@ -240,8 +247,8 @@ func (c *Client) exchange(
 	return resp, nil
 }
 
-// boundBody ends an exchange with its body. A metadata exchange keeps its one limit; an artifact may take as long as it wants as
-// long as bytes arrive.
+// boundBody ends an exchange with its body. A metadata exchange keeps its one limit; an artifact
+// may take as long as it wants as long as bytes arrive.
 type boundBody struct {
 	io.ReadCloser
 	ctx    context.Context //nolint:containedctx // the exchange that this body ends
@@ -276,7 +283,8 @@ const (
 	drainTime  = 50 * time.Millisecond
 )
 
-// Close ends the exchange, also while a Read waits. The rest of a small body is read first, if it is there.
+// Close ends the exchange, also while a Read waits. The rest of a small body is read first, if it
+// is there.
 func (b *boundBody) Close() error {
 	defer b.stop()
 	if b.busy.TryLock() {

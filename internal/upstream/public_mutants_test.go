@@ -17,7 +17,8 @@ import (
 	"github.com/ecluse-gate/ecluse/retryafter"
 )
 
-// R97: what shows that an authority can take more: an answer that neither throttles nor tells of trouble.
+// R97: what shows that an authority can take more: an answer that neither throttles nor tells of
+// trouble.
 func TestGoodAnswers(t *testing.T) {
 	for _, test := range []struct {
 		attempt cooldownhttp.Attempt
@@ -58,7 +59,8 @@ func newPublic(t *testing.T, hold time.Duration, answer sender) *Public {
 	return p
 }
 
-// R97: a request that came while the authority was closed, and finds it open, stands in line like any other, and keeps no permit.
+// R97: a request that came while the authority was closed, and finds it open, stands in line like
+// any other, and keeps no permit.
 func TestOpenedBeforeItAsked(t *testing.T) {
 	var p *Public
 	underWay := 0

@@ -22,7 +22,8 @@ import (
 // asked is one request as a server saw it.
 type asked struct{ path, authorization, agent string }
 
-// tlsServer is a server on a real socket that remembers what it was asked. Requests below /to/ are redirected to what follows.
+// tlsServer is a server on a real socket that remembers what it was asked. Requests below /to/ are
+// redirected to what follows.
 type tlsServer struct {
 	*httptest.Server
 	mu   sync.Mutex
@@ -110,8 +111,9 @@ func read(t *testing.T, p *upstream.Private, kind upstream.Kind, address string)
 // via is an address at a server that redirects to another address.
 func via(base, path, to string) string { return base + path + "?to=" + url.QueryEscape(to) }
 
-// R91 R106: the caller's credential goes along a redirect within its authority, and no farther: not to another port of the same host, and
-// not back to its own authority either, since it is the other one that chose the address.
+// R91 R106: the caller's credential goes along a redirect within its authority, and no farther: not
+// to another port of the same host, and not back to its own authority either, since it is the other
+// one that chose the address.
 func TestRedirectDropsTheCredential(t *testing.T) {
 	own, other := newTLSServer(t), newTLSServer(t)
 	p := privateAt(t, own, other)
@@ -139,7 +141,8 @@ func TestRedirectDropsTheCredential(t *testing.T) {
 	}
 }
 
-// R91: an artifact's redirects are followed three times and not once more; metadata's not at all, nor one with user information.
+// R91: an artifact's redirects are followed three times and not once more; metadata's not at all,
+// nor one with user information.
 func TestRedirectHops(t *testing.T) {
 	chain := func(s *tlsServer, hops int) string {
 		address := s.URL + "/file"
@@ -175,7 +178,8 @@ func TestRedirectHops(t *testing.T) {
 	}
 }
 
-// C81: every request names the gate, whatever it is for: public and private reads, redirected ones, a target's reads and writes.
+// C81: every request names the gate, whatever it is for: public and private reads, redirected ones,
+// a target's reads and writes.
 func TestEveryRequestNamesTheGate(t *testing.T) {
 	own, other := newTLSServer(t), newTLSServer(t)
 	pool := x509.NewCertPool()

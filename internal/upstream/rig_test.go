@@ -202,7 +202,8 @@ func paths(prefix string, n int) []string {
 	return all
 }
 
-// refusals counts the callers that were refused for a cooldown, and fails for those that heard anything but that or one of the statuses.
+// refusals counts the callers that were refused for a cooldown, and fails for those that heard
+// anything but that or one of the statuses.
 func refusals(t *testing.T, got []outcome, statuses ...int) (n int) {
 	t.Helper()
 	for _, o := range got {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// sentBody is the body of a write on its way: it may take as long as it wants while bytes move, and it remembers its own failure,
-// which is not the target's.
+// sentBody is the body of a write on its way: it may take as long as it wants while bytes move, and
+// it remembers its own failure, which is not the target's.
 type sentBody struct {
 	ctx   context.Context //nolint:containedctx // the exchange that this body belongs to
 	from  io.Reader
@@ -21,7 +21,8 @@ func (b *sentBody) Read(p []byte) (int, error) {
 	n, err := b.from.Read(p)
 	if err == nil {
 		b.limit.Reset(stallTimeout + answerTimeout)
-		if b.ctx.Err() != nil { // the answer came early, and the exchange has ended while this was read
+		// the answer came early, and the exchange has ended while this was read
+		if b.ctx.Err() != nil {
 			b.limit.Stop()
 		}
 	} else if err != io.EOF {

@@ -54,8 +54,9 @@ func get(t *testing.T, c *upstream.Client) storm.Get {
 	}
 }
 
-// R34, R95, R96, R97: a thousand clients on real sockets. No request arrives during the cooldown, one is the probe, and no client hears of
-// trouble while there is none, whatever the connections go through.
+// R34, R95, R96, R97: a thousand clients on real sockets. No request arrives during the cooldown,
+// one is the probe, and no client hears of trouble while there is none, whatever the connections go
+// through.
 func TestThousandClients(t *testing.T) {
 	for name, w := range map[string]storm.Weather{
 		"dying connections": {Dying: true}, "slow TLS": {TLS: true, Handshake: 100 * time.Millisecond}, "HTTP2 with GOAWAY": {HTTP2: true},
@@ -94,7 +95,8 @@ func TestColdClientsOnRealSockets(t *testing.T) {
 	}
 }
 
-// An answer of any status with a small body gives its connection back, read or not; a large one that nobody wants does not.
+// An answer of any status with a small body gives its connection back, read or not; a large one
+// that nobody wants does not.
 func TestConnectionsAreUsedAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		handler http.HandlerFunc

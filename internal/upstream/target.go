@@ -14,10 +14,11 @@ import (
 // answerTimeout is how long a target may think about a write that it has received whole.
 const answerTimeout = 2 * time.Minute
 
-// Target is a registry that is written to: a mirror or a place of publication. It neither starts nor consults a cooldown, even where it
-// shares a host with a public upstream (R8). A write is sent once and never again: the request's body cannot be rewound (GetBody is
-// nil), and no write shares a connection with anything before it, so that a connection that died in between loses none. It is safe
-// for concurrent use.
+// Target is a registry that is written to: a mirror or a place of publication. It neither starts
+// nor consults a cooldown, even where it shares a host with a public upstream (R8). A write is sent
+// once and never again: the request's body cannot be rewound (GetBody is nil), and no write shares
+// a connection with anything before it, so that a connection that died in between loses none. It is
+// safe for concurrent use.
 type Target struct {
 	client   *Client
 	base     *url.URL
@@ -42,7 +43,8 @@ func (t *Target) Under(path string) (*url.URL, error) { return t.spelling.under(
 // URL is the base address itself.
 func (t *Target) URL() *url.URL { return t.base }
 
-// Read sends one read with the target's own credential; no redirect is followed. No answer is a *Failure.
+// Read sends one read with the target's own credential; no redirect is followed. No answer is a
+// *Failure.
 func (t *Target) Read(ctx context.Context, r Request, authorization string) (*http.Response, error) {
 	return t.client.exchange(ctx, r, authorization, t.client.private.RoundTrip)
 }
@@ -53,14 +55,15 @@ type Write struct {
 	URL    *url.URL
 	// Header is sent as it is, beside User-Agent and Authorization.
 	Header http.Header
-	// Body is read once, and closed when it is an io.Closer. Length is its number of bytes, or -1 when nobody knows.
+	// Body is read once, and closed when it is an io.Closer. Length is its number of bytes, or -1
+	// when nobody knows.
 	Body          io.Reader
 	Length        int64
 	Authorization string
 }
 
-// Write sends one write. No answer is a *Failure, which leaves open whether the target took it: whoever wants to know must look (tc-081).
-// The caller closes the answer's body.
+// Write sends one write. No answer is a *Failure, which leaves open whether the target took it:
+// whoever wants to know must look (tc-081). The caller closes the answer's body.
 func (t *Target) Write(ctx context.Context, w Write) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	limit := time.AfterFunc(stallTimeout+answerTimeout, func() { cancel(errExchangeTimeout) })
@@ -95,5 +98,6 @@ func (t *Target) Write(ctx context.Context, w Write) (*http.Response, error) {
 	return resp, nil
 }
 
-// ErrBody is wrapped by the error of a write whose body could not be read, so that the target never got the whole of it.
+// ErrBody is wrapped by the error of a write whose body could not be read, so that the target never
+// got the whole of it.
 var ErrBody = errors.New("the body could not be read completely")

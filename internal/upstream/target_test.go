@@ -64,7 +64,8 @@ func newTarget(t *testing.T, address string) (*Target, *Client) {
 	return target, c
 }
 
-// tc-079, tc-080, tc-081: a write is sent once, also when the connection that a read left behind dies under it, before or after the body.
+// tc-079, tc-080, tc-081: a write is sent once, also when the connection that a read left behind
+// dies under it, before or after the body.
 func TestWriteIsSentOnce(t *testing.T) {
 	reset := func(w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()
@@ -87,7 +88,8 @@ func TestWriteIsSentOnce(t *testing.T) {
 			s := newWriteServer(t, act)
 			target, _ := newTarget(t, s.URL)
 			for i := 1; i <= 3; i++ {
-				resp, err := target.Read(t.Context(), Request{Method: http.MethodGet, URL: target.URL(), Kind: Metadata}, "") // leaves a connection behind
+				// leaves a connection behind
+				resp, err := target.Read(t.Context(), Request{Method: http.MethodGet, URL: target.URL(), Kind: Metadata}, "")
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -109,7 +111,8 @@ func TestWriteIsSentOnce(t *testing.T) {
 	}
 }
 
-// R8: a target's 429 is no cooldown, even of an authority that is public as well, and a cooldown of that authority stops no write.
+// R8: a target's 429 is no cooldown, even of an authority that is public as well, and a cooldown of
+// that authority stops no write.
 func TestTargetSharesAHostWithAPublicUpstream(t *testing.T) {
 	s := newWriteServer(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "60")

@@ -1,6 +1,8 @@
-// Package upstream is every exchange with a registry: public reads, which a cooldown can refuse, and private reads, which it never
-// concerns. It counts public attempts where they are really sent. It knows no JSON and no package names, follows no public
-// redirect. A read is repeated in two cases only: its connection had died while idle, or Hold covers the pause that its answer asks for.
+// Package upstream is every exchange with a registry: public reads, which a cooldown can refuse,
+// and private reads, which it never concerns. It counts public attempts where they are really sent.
+// It knows no JSON and no package names, follows no public redirect. A read is repeated in two
+// cases only: its connection had died while idle, or Hold covers the pause that its answer asks
+// for.
 package upstream
 
 import (
@@ -51,13 +53,15 @@ type Options struct {
 	Metrics *obs.Metrics
 	Logger  *slog.Logger
 	Tracer  trace.Tracer
-	// UserAgent names the gate to upstreams, which publish no limits but ask callers to identify themselves (C81).
+	// UserAgent names the gate to upstreams, which publish no limits but ask callers to identify
+	// themselves (C81).
 	UserAgent string
 	// RootCAs are trusted beside TLS's usual rules; nil means the system's.
 	RootCAs *x509.CertPool
 	// Budgets bound the rate of requests to some authorities; the others have no such bound (R90).
 	Budgets map[cooldown.Authority]Budget
-	// Hold is how long a public read may wait for the end of a cooldown instead of being refused; 0 is off (R89).
+	// Hold is how long a public read may wait for the end of a cooldown instead of being refused; 0
+	// is off (R89).
 	Hold time.Duration
 	// Egress says where connections to public hosts may end.
 	Egress Egress
@@ -68,7 +72,8 @@ type Options struct {
 // DialFunc opens a connection, as net.Dialer.DialContext does.
 type DialFunc func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// Client is the one way out. Its public side shares one cooldown table (R29). It is safe for concurrent use.
+// Client is the one way out. Its public side shares one cooldown table (R29). It is safe for
+// concurrent use.
 type Client struct {
 	opts    Options
 	guard   *guard
@@ -115,7 +120,8 @@ func (c *Client) transport(dial DialFunc) *http.Transport {
 	}
 }
 
-// transition logs and counts what the cooldown decided: one line per transition, none per refused request (R78, R79).
+// transition logs and counts what the cooldown decided: one line per transition, none per refused
+// request (R78, R79).
 func (c *Client) transition(ctx context.Context, t cooldown.Transition) {
 	a := t.Authority
 	entry := obs.Entry{

@@ -1,10 +1,12 @@
-// Package journaltest finds folders that package journal accepts, for tests and examples. A journal's folder must be
-// private: owned by you, closed to others, below folders that only you and root can write to. The usual
-// temporary folder is world-writable and therefore refused, so these lie below your own folders.
+// Package journaltest finds folders that package journal accepts, for tests and examples. A
+// journal's folder must be private: owned by you, closed to others, below folders that only you and
+// root can write to. The usual temporary folder is world-writable and therefore refused, so these
+// lie below your own folders.
 //
 // # Stability
 //
-// The names here are as stable as those of package journal. Where the folders lie may change at any time.
+// The names here are as stable as those of package journal. Where the folders lie may change at any
+// time.
 package journaltest
 
 import (
@@ -19,7 +21,7 @@ func Dir(tb testing.TB) string {
 	return durabletest.Dir(tb)
 }
 
-// Root makes a new, empty, private folder that the caller removes; for TestMain, examples and scripts. It tries the
-// folder that ECLUSE_TEST_ROOT names, your cache, home and runtime folders, and the working folder, and says what was
-// wrong with the last of them.
+// Root makes a new, empty, private folder that the caller removes; for TestMain, examples and
+// scripts. It tries the folder that ECLUSE_TEST_ROOT names, your cache, home and runtime folders,
+// and the working folder, and says what was wrong with the last of them.
 func Root() (string, error) { return durabletest.Root() }

@@ -12,7 +12,8 @@ import (
 
 var layout = &journal.Layout{Kind: "test", Types: []journal.Type{{Name: "run"}}}
 
-// S93: what the helper gives is accepted, itself and below it; the same folder opened to others is not.
+// S93: what the helper gives is accepted, itself and below it; the same folder opened to others is
+// not.
 func TestAccepted(t *testing.T) {
 	root, err := journaltest.Root()
 	if err != nil {

@@ -36,7 +36,8 @@ type chart struct {
 	bench, key        string
 	series            []series
 	flat              map[string]float64 // goals and bounds: straight lines across
-	linear            bool               // also a line of slope 1 through the last point of the first series
+	// also a line of slope 1 through the last point of the first series
+	linear            bool
 	logY              bool
 	formatX           func(float64) string
 }

@@ -1,5 +1,5 @@
-// Command benchplot turns what `go test -bench` printed into the pictures and the table of docs/performance.md. The same input gives the
-// same bytes.
+// Command benchplot turns what `go test -bench` printed into the pictures and the table of
+// docs/performance.md. The same input gives the same bytes.
 package main
 
 import (
@@ -59,7 +59,8 @@ func run(in, plots, page string) error {
 	return os.WriteFile(page, []byte(changed), 0o644)
 }
 
-// results are the values of every benchmark: by its full name without the processors, and by unit, one for each repetition.
+// results are the values of every benchmark: by its full name without the processors, and by unit,
+// one for each repetition.
 type results map[string]map[string][]float64
 
 // machine is what the first results say about where they were made.
@@ -125,7 +126,8 @@ func (r results) middle(name, unit string) (float64, bool) {
 // point is a place of a curve.
 type point struct{ x, y float64 }
 
-// curve gives the medians of a benchmark's unit over one key of its name, such as size=160KB, rising.
+// curve gives the medians of a benchmark's unit over one key of its name, such as size=160KB,
+// rising.
 func (r results) curve(name, key, unit string) (points []point) {
 	prefix := name + "/" + key + "="
 	for full := range r {

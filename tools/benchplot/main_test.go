@@ -38,7 +38,8 @@ func readSample(t *testing.T) results {
 	return r
 }
 
-// The table holds medians with the lowest and the highest, and says which goals are met, which are not, and what was not measured.
+// The table holds medians with the lowest and the highest, and says which goals are met, which are
+// not, and what was not measured.
 func TestTable(t *testing.T) {
 	got := table(readSample(t))
 	for _, row := range []string{

@@ -13,7 +13,8 @@ import (
 	"strings"
 )
 
-// Bounds of an export. The largest real ones have some hundred thousand records and less than a gigabyte.
+// Bounds of an export. The largest real ones have some hundred thousand records and less than a
+// gigabyte.
 const (
 	maxRecords = 5_000_000
 	maxUnzip   = 32 << 30 // bytes of all records together
@@ -22,8 +23,9 @@ const (
 // ErrTooLarge says that an export has more records or bytes than any sound one.
 var ErrTooLarge = errors.New("the export has too many records or bytes")
 
-// Export reads the records of a zip or of a folder, one after the other. A record that cannot be read comes as bytes that are no
-// record, so that it is counted as broken; an error ends the export. The bytes are good until the next ones come.
+// Export reads the records of a zip or of a folder, one after the other. A record that cannot be
+// read comes as bytes that are no record, so that it is counted as broken; an error ends the
+// export. The bytes are good until the next ones come.
 func Export(path string) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		st, err := os.Stat(path)
@@ -106,7 +108,8 @@ func (b *budget) read(open func() (io.ReadCloser, error)) []byte {
 	return b.buf.Bytes()
 }
 
-// Fingerprint reports whether a local export has changed: by the number, the size and the newest time of its files.
+// Fingerprint reports whether a local export has changed: by the number, the size and the newest
+// time of its files.
 func Fingerprint(path string) (string, error) {
 	var files, size, newest int64
 	err := filepath.WalkDir(path, func(name string, d fs.DirEntry, err error) error {

@@ -100,7 +100,8 @@ func TestDamagedMember(t *testing.T) {
 	}
 }
 
-// Bounds: one member that unpacks to more than a record may have, and more members or bytes than an export may have.
+// Bounds: one member that unpacks to more than a record may have, and more members or bytes than an
+// export may have.
 func TestBounds(t *testing.T) {
 	path := zipped(t, map[string]string{"bomb.json": strings.Repeat("0", maxRecord+1), "a.json": "1", "b.json": "2"})
 	if texts, err := read(t, path); err != nil || !slices.Equal(texts, []string{"", "1", "2"}) {

@@ -1,5 +1,6 @@
-// Package osv reads what we need of the OSV format (schema 1.x, https://ossf.github.io/osv-schema/): single records, and exports of many in
-// a zip or a folder. It opens no connection and knows no ecosystem's versions.
+// Package osv reads what we need of the OSV format (schema 1.x,
+// https://ossf.github.io/osv-schema/): single records, and exports of many in a zip or a folder. It
+// opens no connection and knows no ecosystem's versions.
 package osv
 
 import (
@@ -57,7 +58,8 @@ type wireEvent struct {
 	Limit        string `json:"limit"`
 }
 
-// database is the part that each database fills as it likes: only GitHub's severity label is read, and nothing in it can be wrong.
+// database is the part that each database fills as it likes: only GitHub's severity label is read,
+// and nothing in it can be wrong.
 type database struct{ severity string }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -80,10 +82,12 @@ type Record struct {
 	Modified time.Time
 	// Malware reports that it, or an alias of it, is a report of a malicious package.
 	Malware bool
-	// Scored reports whether it gives a severity, Score which, as a CVSS base score; 10 when it cannot be read.
+	// Scored reports whether it gives a severity, Score which, as a CVSS base score; 10 when it
+	// cannot be read.
 	Scored bool
 	Score  float64
-	// Packages are the affected packages by the name that the record gives, and which versions of each.
+	// Packages are the affected packages by the name that the record gives, and which versions of
+	// each.
 	Packages map[string][]Extent
 }
 
@@ -112,8 +116,8 @@ var (
 	ErrWithdrawn = errors.New("withdrawn")
 )
 
-// Read reads one record for one ecosystem, given by OSV's name for it ("npm", "PyPI"). The error is ErrElsewhere, ErrWithdrawn, or says why
-// the record is broken.
+// Read reads one record for one ecosystem, given by OSV's name for it ("npm", "PyPI"). The error is
+// ErrElsewhere, ErrWithdrawn, or says why the record is broken.
 func Read(data []byte, ecosystem string, now time.Time) (*Record, error) {
 	var osv wire
 	if err := json.Unmarshal(data, &osv); err != nil {
@@ -148,7 +152,8 @@ func Read(data []byte, ecosystem string, now time.Time) (*Record, error) {
 	return r, nil
 }
 
-// withdrawn reports whether a record is no longer meant. A time that cannot be read withdraws nothing.
+// withdrawn reports whether a record is no longer meant. A time that cannot be read withdraws
+// nothing.
 func withdrawn(text string, now time.Time) bool {
 	at, err := time.Parse(time.RFC3339, text)
 	return err == nil && !at.After(now)
@@ -165,8 +170,8 @@ func aliases(osv wire) []string {
 	return slices.Compact(out)
 }
 
-// belongs reports whether the package is one of the ecosystem. OSV may qualify an ecosystem ("Debian:12"); ours never are, and a
-// qualified one is taken for the whole.
+// belongs reports whether the package is one of the ecosystem. OSV may qualify an ecosystem
+// ("Debian:12"); ours never are, and a qualified one is taken for the whole.
 func (a *affected) belongs(ecosystem string) bool {
 	base, _, _ := strings.Cut(a.Package.Ecosystem, ":")
 	return base == ecosystem

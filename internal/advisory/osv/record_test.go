@@ -44,7 +44,8 @@ func affecting(members string) []byte {
 	return []byte(`{"id":"X","affected":[{"package":{"ecosystem":"npm","name":"a"},"versions":["1"]}]` + members + `}`)
 }
 
-// A withdrawn record is out from the time of its withdrawal on; a time that cannot be read withdraws nothing.
+// A withdrawn record is out from the time of its withdrawal on; a time that cannot be read
+// withdraws nothing.
 func TestWithdrawn(t *testing.T) {
 	for members, out := range map[string]bool{
 		``:                                      false,
@@ -98,7 +99,8 @@ func TestBrokenRecords(t *testing.T) {
 	}
 }
 
-// The score: the highest that can be read, else the label's, else the highest there is if one was given and cannot be read.
+// The score: the highest that can be read, else the label's, else the highest there is if one was
+// given and cannot be read.
 func TestScore(t *testing.T) {
 	const (
 		v2      = `AV:N/AC:L/Au:N/C:C/I:C/A:C`

@@ -13,12 +13,13 @@ import (
 // highest is the score of a severity that is given and cannot be read.
 const highest = 10.0
 
-// score is the highest score that a record gives; false if it gives none. Where no vector can be read, the label speaks, with the
-// lowest score that its rating has in CVSS.
+// score is the highest score that a record gives; false if it gives none. Where no vector can be
+// read, the label speaks, with the lowest score that its rating has in CVSS.
 func score(severities []severity, label string) (float64, bool) {
 	best, scored, garbled := 0.0, false, false
 	for _, s := range severities {
-		if !strings.HasPrefix(s.Type, "CVSS_") { // other scales say nothing that a CVSS threshold could be compared with
+		// other scales say nothing that a CVSS threshold could be compared with
+		if !strings.HasPrefix(s.Type, "CVSS_") {
 			continue
 		}
 		n, ok := vectorScore(s.Score)

@@ -1,5 +1,6 @@
-// Package durabletest finds folders that internal/durable accepts, for the tests of every package above it. The usual temporary folder is
-// world-writable and therefore refused, so these lie below the user's own folders.
+// Package durabletest finds folders that internal/durable accepts, for the tests of every package
+// above it. The usual temporary folder is world-writable and therefore refused, so these lie below
+// the user's own folders.
 package durabletest
 
 import (
@@ -10,7 +11,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/durable"
 )
 
-// Dir makes a new, empty, private folder that is removed with the test. Its parent is private too and belongs to the test alone.
+// Dir makes a new, empty, private folder that is removed with the test. Its parent is private too
+// and belongs to the test alone.
 func Dir(tb testing.TB) string {
 	tb.Helper()
 	root, err := Root()
@@ -25,8 +27,9 @@ func Dir(tb testing.TB) string {
 	return dir
 }
 
-// Root makes a new private folder that the caller removes; for TestMain and for scripts that need a safe place to work in. It tries
-// ECLUSE_TEST_ROOT, the user's cache, home and runtime folders, and the working folder, and says what was wrong with the last of them.
+// Root makes a new private folder that the caller removes; for TestMain and for scripts that need a
+// safe place to work in. It tries ECLUSE_TEST_ROOT, the user's cache, home and runtime folders, and
+// the working folder, and says what was wrong with the last of them.
 func Root() (string, error) {
 	var last error
 	for _, base := range candidates() {

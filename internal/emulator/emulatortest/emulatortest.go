@@ -1,4 +1,5 @@
-// Package emulatortest gives tests an emulator: on a socket, or over memory so that it runs in virtual time.
+// Package emulatortest gives tests an emulator: on a socket, or over memory so that it runs in
+// virtual time.
 package emulatortest
 
 import (
@@ -54,8 +55,9 @@ func Socket(t testing.TB, handler http.Handler) string {
 	return server.URL
 }
 
-// Transport serves the handler over in-memory connections and gives a transport that reaches nothing else, whatever the host
-// of a request; requests must be http. Both end with the test. In virtual time, call it inside the bubble.
+// Transport serves the handler over in-memory connections and gives a transport that reaches
+// nothing else, whatever the host of a request; requests must be http. Both end with the test. In
+// virtual time, call it inside the bubble.
 func Transport(t testing.TB, handler http.Handler) *http.Transport {
 	t.Helper()
 	const address = "emulator:80"

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// children serves the indexes, indexers, skillsets and data sources that knowledge sources generate: reads only.
+// children serves the indexes, indexers, skillsets and data sources that knowledge sources
+// generate: reads only.
 func (v *Service) children(c *call) Answer {
 	if c.r.Method != http.MethodGet {
 		return methodNotAllowed()

@@ -47,7 +47,8 @@ func fileLimit(limit int) Answer {
 	return Refuse(http.StatusConflict, "FileLimitReached", fmt.Sprintf("the knowledge source has %d files, which is its limit", limit))
 }
 
-// uploadFile reads the whole request first and looks at the state after it, as a slow upload is overtaken by a fast one.
+// uploadFile reads the whole request first and looks at the state after it, as a slow upload is
+// overtaken by a fast one.
 func (v *Service) uploadFile(c *call) Answer {
 	v.mu.Lock()
 	full := len(v.store.sources[c.route.key].files) >= v.maxFiles()

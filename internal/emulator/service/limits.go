@@ -1,6 +1,7 @@
 package service
 
-// limits are what a service of one tier allows (learn.microsoft.com, search-limits-quotas-capacity).
+// limits are what a service of one tier allows (learn.microsoft.com,
+// search-limits-quotas-capacity).
 type limits struct {
 	sources, bases int // per service
 	sourcesPerBase int

@@ -13,7 +13,8 @@ const (
 	maxPage     = 3000
 )
 
-// page answers a list of named things with server-driven paging: search, pageSize 1..3000, $skiptoken.
+// page answers a list of named things with server-driven paging: search, pageSize 1..3000,
+// $skiptoken.
 func (v *Service) page(c *call, names []string, show func(string) any) Answer {
 	want, problem := readPage(c.r.URL.Query(), "search", "searchType")
 	if problem != nil {

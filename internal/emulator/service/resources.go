@@ -202,7 +202,8 @@ func (v *Service) checkDefinition(c *call, name string, definition map[string]an
 	return nil
 }
 
-// quota answers like the service: a 429 that no wait will cure, with an empty code (azure-rest-api-specs issue 15178).
+// quota answers like the service: a 429 that no wait will cure, with an empty code
+// (azure-rest-api-specs issue 15178).
 func quota(what string, limit int) *Answer {
 	a := Refuse(http.StatusTooManyRequests, "", fmt.Sprintf("the quota of %d %s is exceeded for this service", limit, what))
 	return &a
@@ -265,7 +266,8 @@ func readObject(body io.Reader, limit int64) (map[string]any, *Answer) {
 	return object, nil
 }
 
-// redact copies a JSON value with secrets hidden and one slash off the end of resource addresses, as a GET shows them.
+// redact copies a JSON value with secrets hidden and one slash off the end of resource addresses,
+// as a GET shows them.
 func redact(value any) any {
 	switch v := value.(type) {
 	case map[string]any:

@@ -80,7 +80,8 @@ func isChildKind(collection string) bool {
 	return false
 }
 
-// parseRoute reads /name('key')/sub('key') and /name/key/sub/key, mixed as one likes. A key may hold anything once decoded.
+// parseRoute reads /name('key')/sub('key') and /name/key/sub/key, mixed as one likes. A key may
+// hold anything once decoded.
 func parseRoute(escaped string) (route, bool) {
 	var parts []route
 	for raw := range strings.SplitSeq(strings.TrimPrefix(escaped, "/"), "/") {

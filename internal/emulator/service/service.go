@@ -1,5 +1,5 @@
-// Package service is the emulated search service itself: what it holds and what it truthfully answers. It knows no script, no
-// record and no connection; those are the emulator's.
+// Package service is the emulated search service itself: what it holds and what it truthfully
+// answers. It knows no script, no record and no connection; those are the emulator's.
 package service
 
 import (

@@ -26,8 +26,9 @@ type upload struct {
 	metadata map[string]string
 	bytes    int64
 	digest   string
-	parsing  string // "" = a type that is not supported; "image" = needs more than minimal extraction
-	hasText  bool
+	// "" = a type that is not supported; "image" = needs more than minimal extraction
+	parsing string
+	hasText bool
 }
 
 // readUpload takes a multipart body apart, or in the preview a raw body with Content-Disposition.
@@ -171,7 +172,8 @@ func detect(head []byte) string {
 		return "image"
 	case strings.HasPrefix(kind, "text/"):
 		return "text"
-	case kind == "application/pdf", kind == "application/zip", kind == "application/json": // Office files are zip
+	case kind == "application/pdf", kind == "application/zip", kind == "application/json":
+		// Office files are zip
 		return "default"
 	}
 	return ""

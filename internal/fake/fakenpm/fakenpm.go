@@ -1,5 +1,5 @@
-// Package fakenpm is an npm registry for tests: it serves what it was given, records every request, and lets a test answer
-// instead of it.
+// Package fakenpm is an npm registry for tests: it serves what it was given, records every request,
+// and lets a test answer instead of it.
 package fakenpm
 
 import (
@@ -44,7 +44,8 @@ func New(url string) *Registry {
 	return &Registry{URL: url, packages: map[string]map[string]version{}, raw: map[string][]byte{}}
 }
 
-// Publish adds a version. A zero time leaves the version without a publish time. Fields go into the version's object.
+// Publish adds a version. A zero time leaves the version without a publish time. Fields go into the
+// version's object.
 func (f *Registry) Publish(name, v string, published time.Time, fields map[string]any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -61,7 +62,8 @@ func (f *Registry) SetDocument(name string, body []byte) {
 	f.raw[name] = body
 }
 
-// Answer lets a function answer first; when it returns false the registry answers as usual. nil takes it away.
+// Answer lets a function answer first; when it returns false the registry answers as usual. nil
+// takes it away.
 func (f *Registry) Answer(fn func(http.ResponseWriter, *http.Request) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

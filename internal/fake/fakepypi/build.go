@@ -48,8 +48,8 @@ func Padding(bytes int) Option { return func(_ *File, b *build) { b.padding = by
 // Tag sets a wheel's tag; the default is "py3-none-any".
 func Tag(tag string) Option { return func(_ *File, b *build) { b.tag = tag } }
 
-// Wheel makes a wheel (PEP 427) with one module, which holds its version, and with its companion (PEP 658). The same arguments give the
-// same bytes.
+// Wheel makes a wheel (PEP 427) with one module, which holds its version, and with its companion
+// (PEP 658). The same arguments give the same bytes.
 func Wheel(name, version string, options ...Option) File {
 	f, b := start(version, options)
 	module := strings.ReplaceAll(name, "-", "_")

@@ -17,8 +17,9 @@ import (
 type Registry struct {
 	// Index answers below "/simple/", Files below "/packages/".
 	Index, Files *Host
-	// FilesURL is the address that pages name for files, without a trailing slash. With RelativeLinks it is not used: links are
-	// relative then, and the index host serves the files too.
+	// FilesURL is the address that pages name for files, without a trailing slash. With
+	// RelativeLinks it is not used: links are relative then, and the index host serves the files
+	// too.
 	FilesURL string
 	// RelativeLinks makes pages link files relative to themselves, "../../packages/…".
 	RelativeLinks bool

@@ -8,11 +8,13 @@ import (
 	"time"
 )
 
-// perRelease is how many files a generated release has: wheels for several platforms, and the sources.
+// perRelease is how many files a generated release has: wheels for several platforms, and the
+// sources.
 const perRelease = 20
 
-// Generate makes a large project's page in both forms, with the shape of a real one and without a copy of one: about 600 bytes a file in
-// JSON, 20 files a release, a release a day since 2015. The same seed gives the same bytes. The files do not exist.
+// Generate makes a large project's page in both forms, with the shape of a real one and without a
+// copy of one: about 600 bytes a file in JSON, 20 files a release, a release a day since 2015. The
+// same seed gives the same bytes. The files do not exist.
 func Generate(project string, files int, seed uint64, filesURL string) (asJSON, asHTML []byte) {
 	g := generator{random: rand.New(rand.NewPCG(seed, 1)), project: project, module: strings.ReplaceAll(project, "-", "_"), filesURL: filesURL}
 	g.json.WriteString(`{"alternate-locations":[],"files":[`)

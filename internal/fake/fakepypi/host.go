@@ -1,5 +1,6 @@
-// Package fakepypi is a Python package index for tests, with its files host: both serve what was published, record every request, and let a
-// test answer instead of them. Wheels and source archives are made here, so that real installers can install them.
+// Package fakepypi is a Python package index for tests, with its files host: both serve what was
+// published, record every request, and let a test answer instead of them. Wheels and source
+// archives are made here, so that real installers can install them.
 package fakepypi
 
 import (
@@ -28,7 +29,8 @@ type Seen struct {
 	At           time.Time
 }
 
-// Answer lets a function answer first; when it returns false the host answers as usual. nil takes it away.
+// Answer lets a function answer first; when it returns false the host answers as usual. nil takes
+// it away.
 func (h *Host) Answer(fn func(http.ResponseWriter, *http.Request) bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package memnet is a network inside the process: listeners and dials by name over net.Pipe, which works under virtual time, where
-// sockets do not.
+// Package memnet is a network inside the process: listeners and dials by name over net.Pipe, which
+// works under virtual time, where sockets do not.
 package memnet
 
 import (

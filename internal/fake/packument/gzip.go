@@ -9,8 +9,9 @@ import (
 // Gzip is a body as a registry packs it, as a whole.
 func Gzip(body []byte) []byte {
 	var buf bytes.Buffer
-	w, _ := gzip.NewWriterLevel(&buf, gzip.BestSpeed) // the level is a constant that the library knows
-	_, _ = w.Write(body)                              // a bytes.Buffer does not fail
+	// the level is a constant that the library knows
+	w, _ := gzip.NewWriterLevel(&buf, gzip.BestSpeed)
+	_, _ = w.Write(body) // a bytes.Buffer does not fail
 	_ = w.Close()
 	return buf.Bytes()
 }

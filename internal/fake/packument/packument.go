@@ -1,5 +1,6 @@
-// Package packument makes npm listing documents for tests and benchmarks: any number of versions, the same bytes for the same seed,
-// and the shapes and sizes of real ones without a copy of real ones.
+// Package packument makes npm listing documents for tests and benchmarks: any number of versions,
+// the same bytes for the same seed, and the shapes and sizes of real ones without a copy of real
+// ones.
 package packument
 
 import (
@@ -17,8 +18,9 @@ import (
 // Option changes what Generate makes.
 type Option func(*generator)
 
-// Weight sets how many bytes a version takes, about, and how many percent of them the abbreviated form keeps. The default is a small
-// library's: 1300 bytes, 50 percent. Less than about 900 bytes are not possible.
+// Weight sets how many bytes a version takes, about, and how many percent of them the abbreviated
+// form keeps. The default is a small library's: 1300 bytes, 50 percent. Less than about 900 bytes
+// are not possible.
 func Weight(bytes, keptPercent int) Option {
 	return func(g *generator) { g.weight, g.kept = bytes, keptPercent }
 }
@@ -26,19 +28,22 @@ func Weight(bytes, keptPercent int) Option {
 // Origin sets the address under which the tarballs are; the default is "https://registry.example".
 func Origin(url string) Option { return func(g *generator) { g.origin = url } }
 
-// Published sets when the first version was published and how long after it each next one was. The default is 2015, one a day.
+// Published sets when the first version was published and how long after it each next one was. The
+// default is 2015, one a day.
 func Published(first time.Time, every time.Duration) Option {
 	return func(g *generator) { g.first, g.every = first, every }
 }
 
-// Texts makes most of the weight long texts that the abbreviated form does not keep, as packages have that repeat their licence in every
-// version, instead of many small members.
+// Texts makes most of the weight long texts that the abbreviated form does not keep, as packages
+// have that repeat their licence in every version, instead of many small members.
 func Texts() Option { return func(g *generator) { g.texts = true } }
 
-// Bare makes versions of the least that a gate needs, some 300 bytes each, for documents of very many of them. It overrides Weight.
+// Bare makes versions of the least that a gate needs, some 300 bytes each, for documents of very
+// many of them. It overrides Weight.
 func Bare() Option { return func(g *generator) { g.bare = true } }
 
-// Alike makes each version repeat most of the one before, as real ones do, instead of being another one altogether.
+// Alike makes each version repeat most of the one before, as real ones do, instead of being another
+// one altogether.
 func Alike() Option {
 	return func(g *generator) { g.before = map[string][]string{} }
 }
@@ -53,7 +58,8 @@ type Shape struct {
 	Versions, Bytes int
 	// Kept is the percentage of it that the abbreviated form keeps.
 	Kept int
-	// Packed is the full document's size in gzip. The registry that it came from leaves out what is signed.
+	// Packed is the full document's size in gzip. The registry that it came from leaves out what is
+	// signed.
 	Packed int
 }
 
@@ -76,7 +82,8 @@ func (s Shape) Generate(seed uint64, options ...Option) []byte {
 	return Generate(s.Name, s.Versions, seed, append([]Option{Weight(s.Bytes/s.Versions, s.Kept)}, options...)...)
 }
 
-// VersionAt is the i-th version that Generate makes: every tenth is a prerelease of the one after it.
+// VersionAt is the i-th version that Generate makes: every tenth is a prerelease of the one after
+// it.
 func VersionAt(i int) string {
 	release := i - i/10
 	version := fmt.Sprintf("%d.%d.%d", release/400, release/20%20, release%20)
@@ -86,7 +93,8 @@ func VersionAt(i int) string {
 	return version
 }
 
-// Generate makes a full listing document of a package. The last version that is no prerelease is tagged latest.
+// Generate makes a full listing document of a package. The last version that is no prerelease is
+// tagged latest.
 func Generate(name string, versions int, seed uint64, options ...Option) []byte {
 	g := generator{
 		Rand: rand.New(rand.NewPCG(seed, 2)), name: name, weight: 1300, kept: 50, origin: "https://registry.example",
@@ -109,7 +117,8 @@ type generator struct {
 	every        time.Duration
 	timeless     bool
 	texts, bare  bool
-	before       map[string][]string // the members of the version before, by what they are in; nil: they are made anew
+	// the members of the version before, by what they are in; nil: they are made anew
+	before map[string][]string
 }
 
 func (g *generator) printf(format string, args ...any) { g.out = fmt.Appendf(g.out, format, args...) }

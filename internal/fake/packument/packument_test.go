@@ -39,7 +39,8 @@ func gzipped(body []byte) int {
 	return buf.Len()
 }
 
-// Versions that are alike pack as real ones do, but for their signatures, which nothing packs: a digest in base64, a key's name and a commit.
+// Versions that are alike pack as real ones do, but for their signatures, which nothing packs: a
+// digest in base64, a key's name and a commit.
 func TestAlikePacksAsRealOnes(t *testing.T) {
 	for _, shape := range packument.Shapes() {
 		if testing.Short() && shape.Bytes > 5_000_000 {

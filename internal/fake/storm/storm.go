@@ -1,5 +1,6 @@
-// Package storm is a thousand clients on real sockets against a server that throttles, with connections that die, are slow, or are
-// told to go away. It counts at the server what must not arrive.
+// Package storm is a thousand clients on real sockets against a server that throttles, with
+// connections that die, are slow, or are told to go away. It counts at the server what must not
+// arrive.
 package storm
 
 import (
@@ -20,11 +21,13 @@ import (
 
 // Weather is what the connections go through.
 type Weather struct {
-	// TLS asks for encryption, and HTTP2 for streams that share a connection, of which some are told to go away (GOAWAY).
+	// TLS asks for encryption, and HTTP2 for streams that share a connection, of which some are
+	// told to go away (GOAWAY).
 	TLS, HTTP2 bool
 	// Handshake is how long the server takes before its first byte on a new connection.
 	Handshake time.Duration
-	// Dying drops every seventh request on a connection that has served before, and closes every fifth after its answer.
+	// Dying drops every seventh request on a connection that has served before, and closes every
+	// fifth after its answer.
 	Dying bool
 }
 
@@ -32,15 +35,21 @@ type Weather struct {
 type Get func(ctx context.Context, url string) (status int, err error)
 
 const (
-	rest    = 2 * time.Second // of each client between two requests
+	// of each client between two requests
+	rest    = 2 * time.Second
 	healthy = 2500 * time.Millisecond
-	pause   = 6 * time.Second        // what the 429 asks for
-	settled = time.Second            // without an arrival: what was written before is through by then
-	early   = 500 * time.Millisecond // before the end of the pause as a client reckons it
-	probe   = 200 * time.Millisecond // what the probe's answer takes
+	// what the 429 asks for
+	pause = 6 * time.Second
+	// without an arrival: what was written before is through by then
+	settled = time.Second
+	// before the end of the pause as a client reckons it
+	early = 500 * time.Millisecond
+	// what the probe's answer takes
+	probe = 200 * time.Millisecond
 )
 
-// clients is a thousand; fewer where each costs a handshake, since a crowd that takes more than its second proves nothing.
+// clients is a thousand; fewer where each costs a handshake, since a crowd that takes more than its
+// second proves nothing.
 func (w Weather) clients() int {
 	if w.TLS || w.HTTP2 {
 		return 200
@@ -48,8 +57,9 @@ func (w Weather) clients() int {
 	return 1000
 }
 
-// Run lets the clients go through health, a cooldown, its probe and health again, and fails the test for a request during the cooldown, a
-// second probe, or a client that hears of trouble while there is none. It takes some fifteen seconds.
+// Run lets the clients go through health, a cooldown, its probe and health again, and fails the
+// test for a request during the cooldown, a second probe, or a client that hears of trouble while
+// there is none. It takes some fifteen seconds.
 func Run(t *testing.T, w Weather, client func(roots *x509.CertPool) Get) {
 	t.Helper()
 	s := &server{weather: w}

@@ -1,4 +1,5 @@
-// Package lockfile reads which files a build needs out of the lock files of package managers. It makes no requests.
+// Package lockfile reads which files a build needs out of the lock files of package managers. It
+// makes no requests.
 package lockfile
 
 import (
@@ -34,7 +35,8 @@ const (
 // ErrUnknown says that a file is none of the lock files that are read.
 var ErrUnknown = errors.New("unknown lock file format; supported are package-lock.json, pnpm-lock.yaml, yarn.lock, requirements.txt, uv.lock")
 
-// Read reads a lock file by the base of its name. Skipped are the entries that name no package of a registry: paths, git, tarballs of other places.
+// Read reads a lock file by the base of its name. Skipped are the entries that name no package of a
+// registry: paths, git, tarballs of other places.
 func Read(name string, data []byte) (needs []Need, skipped int, err error) {
 	var r reader
 	switch base := path.Base(strings.ReplaceAll(name, `\`, "/")); {
@@ -81,7 +83,8 @@ func (r *reader) npm(name, version string) {
 	r.needs = append(r.needs, Need{npm.Ecosystem, name, version, file})
 }
 
-// packageLock reads lockfileVersion 2 and 3, whose member "packages" has the paths of the tree as keys.
+// packageLock reads lockfileVersion 2 and 3, whose member "packages" has the paths of the tree as
+// keys.
 func (r *reader) packageLock(data []byte) error {
 	var doc struct {
 		Packages map[string]struct {
@@ -118,8 +121,9 @@ func fromElsewhere(resolved string) bool {
 	return strings.HasPrefix(resolved, "git") || strings.HasPrefix(resolved, "file:") || strings.HasPrefix(resolved, "link:")
 }
 
-// pnpm reads the keys of "packages": "name@1.0.0", in older versions "/name@1.0.0" or "/name/1.0.0", with peers in parentheses. From version 11 on a
-// document of its own may stand in front, with what pnpm itself needs.
+// pnpm reads the keys of "packages": "name@1.0.0", in older versions "/name@1.0.0" or
+// "/name/1.0.0", with peers in parentheses. From version 11 on a document of its own may stand in
+// front, with what pnpm itself needs.
 func (r *reader) pnpm(data []byte) error {
 	docs, err := documents(data)
 	if err != nil {
@@ -209,7 +213,8 @@ func (r *reader) yarnClassic(data []byte) error {
 	return s.Err()
 }
 
-// yarnName is the package of an entry's first pattern: `"@scope/name@^1.0.0", …:`, or behind an alias the one that it stands for.
+// yarnName is the package of an entry's first pattern: `"@scope/name@^1.0.0", …:`, or behind an
+// alias the one that it stands for.
 func yarnName(line string) string {
 	first, _, _ := strings.Cut(strings.TrimSuffix(line, ":"), ",")
 	first = strings.Trim(first, `"`)

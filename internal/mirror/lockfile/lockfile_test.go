@@ -71,7 +71,8 @@ source = { git = "https://host/g?rev=abc" }
 	}
 }
 
-// The files are read as what they are, JSON, YAML and TOML, and not as the layout that one version of a tool happens to write.
+// The files are read as what they are, JSON, YAML and TOML, and not as the layout that one version
+// of a tool happens to write.
 func TestReadSpellings(t *testing.T) {
 	pear := []Need{{"pypi", "pear", "2.0", "pear-2.0-py3-none-any.whl"}, {"pypi", "pear", "2.0", "pear-2.0.tar.gz"}}
 	const at = "https://files.pythonhosted.org/packages/aa/"
@@ -111,7 +112,8 @@ func TestReadSpellings(t *testing.T) {
 	}
 }
 
-// What cannot be read is refused with its line, and nesting without end is refused as well: no stack grows with it.
+// What cannot be read is refused with its line, and nesting without end is refused as well: no
+// stack grows with it.
 func TestReadNamesTheLine(t *testing.T) {
 	deep := strings.Repeat("[", 1<<20)
 	for _, c := range []struct{ name, text, want string }{

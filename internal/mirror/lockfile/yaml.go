@@ -9,8 +9,9 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// documents returns what stands at the top of each document. Only the syntax tree is used: values are never built, since the
-// library then compares each key of a mapping with every other one, and lock files have mappings of many thousands.
+// documents returns what stands at the top of each document. Only the syntax tree is used: values
+// are never built, since the library then compares each key of a mapping with every other one, and
+// lock files have mappings of many thousands.
 func documents(data []byte) (all []map[string]*yaml.Node, err error) {
 	docs, err := yaml.NewLoader(bytes.NewReader(data))
 	for err == nil {

@@ -21,9 +21,10 @@ const (
 	maxNesting = 200
 )
 
-// Check reads a document on its way to a registry (PUT /name) and refuses one that speaks of any other package than name: the
-// document's own names, those of its versions, and its attachments. It reads the body once and keeps none of the attachments. Members that
-// stand twice are refused, since two readers could take different ones.
+// Check reads a document on its way to a registry (PUT /name) and refuses one that speaks of any
+// other package than name: the document's own names, those of its versions, and its attachments. It
+// reads the body once and keeps none of the attachments. Members that stand twice are refused,
+// since two readers could take different ones.
 func Check(body io.Reader, name string) error {
 	outline, err := readOutline(body)
 	if err != nil {
@@ -91,7 +92,8 @@ func checkVersions(raw json.RawMessage, name string) error {
 	return nil
 }
 
-// checkAttachments wants files of the package only: its tarballs, as npm names them or by their short names, and their provenance.
+// checkAttachments wants files of the package only: its tarballs, as npm names them or by their
+// short names, and their provenance.
 func checkAttachments(raw json.RawMessage, name string) error {
 	var attachments map[string]json.RawMessage
 	if len(raw) > 0 && json.Unmarshal(raw, &attachments) != nil {
@@ -158,7 +160,8 @@ func walk(d *json.Decoder, depth int) error {
 	return err
 }
 
-// readOutline reads a JSON document with its long strings cut, so that files inside it take no memory.
+// readOutline reads a JSON document with its long strings cut, so that files inside it take no
+// memory.
 func readOutline(r io.Reader) ([]byte, error) {
 	var o outline
 	buf := make([]byte, 32<<10)

@@ -1,5 +1,5 @@
-// Package publication is how versions are put into an npm registry: the document that carries one, and the check of a document that somebody
-// else made.
+// Package publication is how versions are put into an npm registry: the document that carries one,
+// and the check of a document that somebody else made.
 package publication
 
 import (
@@ -18,14 +18,16 @@ type Version struct {
 	Number string
 	// Manifest is the version's object, a JSON object.
 	Manifest []byte
-	// Tag is the dist-tag that the registry moves to the version. Registries want one; it should be one that no one installs by.
+	// Tag is the dist-tag that the registry moves to the version. Registries want one; it should be
+	// one that no one installs by.
 	Tag string
 	// Size is the length of the file in bytes.
 	Size int64
 }
 
-// Document is the body by which npm registries take a version (PUT /name), with the file read once and encoded on its way, so that it is never
-// whole in memory. Length is the body's length in bytes; a file of another length than Size ends the body with an error.
+// Document is the body by which npm registries take a version (PUT /name), with the file read once
+// and encoded on its way, so that it is never whole in memory. Length is the body's length in
+// bytes; a file of another length than Size ends the body with an error.
 func (p Version) Document(file io.Reader) (body io.Reader, length int64, err error) {
 	if !json.Valid(p.Manifest) {
 		return nil, 0, fmt.Errorf("the manifest of %s@%s is not JSON", p.Name, p.Number)

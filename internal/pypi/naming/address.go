@@ -9,8 +9,9 @@ import (
 // maxAddress bounds the address of a file.
 const maxAddress = 8_192
 
-// Links reads the links of a document. It remembers where the last one led from, because those of a document mostly lead the same way; it
-// is not safe for concurrent use. The zero value reads absolute links alone.
+// Links reads the links of a document. It remembers where the last one led from, because those of a
+// document mostly lead the same way; it is not safe for concurrent use. The zero value reads
+// absolute links alone.
 type Links struct {
 	base *url.URL
 	way  string // the beginning of a relative link: "/", or any number of "../"
@@ -20,7 +21,8 @@ type Links struct {
 // NewLinks reads links against a base, which may be nil.
 func NewLinks(base *url.URL) *Links { return &Links{base: base} }
 
-// Absolute reads a link and returns it absolute and without fragment and credential; empty when there is no address that could be asked.
+// Absolute reads a link and returns it absolute and without fragment and credential; empty when
+// there is no address that could be asked.
 func (l *Links) Absolute(address string) string {
 	if plainAddress(address) {
 		return address
@@ -59,8 +61,8 @@ func absolute(base *url.URL, address string) string {
 	return out
 }
 
-// plainAddress recognises the addresses of most files, which need no work: absolute, of plain characters, without query and dots as
-// segments.
+// plainAddress recognises the addresses of most files, which need no work: absolute, of plain
+// characters, without query and dots as segments.
 func plainAddress(s string) bool {
 	rest, ok := strings.CutPrefix(s, "https://")
 	if !ok {
@@ -76,7 +78,8 @@ func plainAddress(s string) bool {
 	return host != "" && plainBytes(host) && path != "" && plainPath(path)
 }
 
-// cutWay takes the way from the base off a relative link, when what remains is a plain path that leads no way back.
+// cutWay takes the way from the base off a relative link, when what remains is a plain path that
+// leads no way back.
 func cutWay(s string) (way, rest string, ok bool) {
 	if len(s) > maxAddress {
 		return "", "", false
@@ -90,8 +93,8 @@ func cutWay(s string) (way, rest string, ok bool) {
 	return s[:len(s)-len(rest)], rest, rest != "" && plainPath(rest)
 }
 
-// plainPath reports whether a path, without the slash that it begins with, is of plain characters and has no segment that is empty or
-// begins with a dot. The last segment may be empty.
+// plainPath reports whether a path, without the slash that it begins with, is of plain characters
+// and has no segment that is empty or begins with a dot. The last segment may be empty.
 func plainPath(path string) bool {
 	before := byte('/')
 	for i := range len(path) {
@@ -113,7 +116,8 @@ func plainBytes(s string) bool {
 	return true
 }
 
-// addressBytes are the bytes of plain addresses. A table, because digits and letters alternate in digests too quickly for branches.
+// addressBytes are the bytes of plain addresses. A table, because digits and letters alternate in
+// digests too quickly for branches.
 var addressBytes = bytesOf("/-_.")
 
 // bytesOf is the set of letters, digits and some other bytes.

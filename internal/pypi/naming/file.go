@@ -16,7 +16,8 @@ const CompanionSuffix = ".metadata"
 // maxFile bounds a file name: what common file systems take.
 const maxFile = 255
 
-// extensions are the endings of files, with their kinds. Longer endings come before those that they end in.
+// extensions are the endings of files, with their kinds. Longer endings come before those that they
+// end in.
 var extensions = [...]struct{ ending, kind string }{
 	{".whl", KindWheel},
 	{".tar.gz", KindSdist},
@@ -36,7 +37,8 @@ var extensions = [...]struct{ ending, kind string }{
 	{".msi", KindInstaller},
 }
 
-// KindOf returns the kind of a file by its ending; it is empty when the ending is of no kind that an index lists.
+// KindOf returns the kind of a file by its ending; it is empty when the ending is of no kind that
+// an index lists.
 func KindOf(file string) string {
 	_, kind := split(file)
 	return kind
@@ -52,8 +54,9 @@ func split(file string) (stem, kind string) {
 	return "", ""
 }
 
-// KeyOfFile is the key under which a document has a file: the name itself, and for a companion the name of the
-// file that it describes. It reports false for a name that no file of the project can have.
+// KeyOfFile is the key under which a document has a file: the name itself, and for a companion the
+// name of the file that it describes. It reports false for a name that no file of the project can
+// have.
 func KeyOfFile(name, file string) (key string, ok bool) {
 	if key, ok = strings.CutSuffix(file, CompanionSuffix); !ok {
 		key = file
@@ -62,9 +65,10 @@ func KeyOfFile(name, file string) (key string, ok bool) {
 	return key, ok
 }
 
-// VersionOfFile reads the release that a file of a project belongs to out of the file's name, and what kind of file it is. The version is
-// normalised by PEP 440, so that a rule that names one spelling cannot be passed by in another; one that PEP 440 does not know stays as
-// it is, in lower case. It reports false when the name cannot be served or is not that of a file of the project.
+// VersionOfFile reads the release that a file of a project belongs to out of the file's name, and
+// what kind of file it is. The version is normalised by PEP 440, so that a rule that names one
+// spelling cannot be passed by in another; one that PEP 440 does not know stays as it is, in lower
+// case. It reports false when the name cannot be served or is not that of a file of the project.
 func VersionOfFile(name, file string) (version, kind string, ok bool) {
 	raw, kind := rawVersion(Normalize(name), file)
 	if raw == "" {
@@ -74,8 +78,8 @@ func VersionOfFile(name, file string) (version, kind string, ok bool) {
 	return version, kind, ok
 }
 
-// releaseOf normalises the version in a file name. What PEP 440 does not know must begin with a digit at least: it may be a piece of the name
-// of another project.
+// releaseOf normalises the version in a file name. What PEP 440 does not know must begin with a
+// digit at least: it may be a piece of the name of another project.
 func releaseOf(raw string) (version string, ok bool) {
 	if version, ok = NormalizeVersion(raw); ok {
 		return version, true
@@ -83,7 +87,8 @@ func releaseOf(raw string) (version string, ok bool) {
 	return strings.ToLower(raw), digit(raw[0])
 }
 
-// rawVersion cuts the version out of a file name as it is spelled, for a normalised project name; it is empty when there is none.
+// rawVersion cuts the version out of a file name as it is spelled, for a normalised project name;
+// it is empty when there is none.
 func rawVersion(name, file string) (raw, kind string) {
 	if !plain(file) {
 		return "", ""
@@ -102,7 +107,8 @@ func rawVersion(name, file string) (raw, kind string) {
 	return raw, kind
 }
 
-// wheelVersion reads name-version[-build]-python-abi-platform. Escaped names and versions have "_" where "-" was.
+// wheelVersion reads name-version[-build]-python-abi-platform. Escaped names and versions have "_"
+// where "-" was.
 func wheelVersion(name, stem string) string {
 	dashes := strings.Count(stem, "-")
 	if dashes != 4 && dashes != 5 {
@@ -121,7 +127,8 @@ func wheelVersion(name, stem string) string {
 	return strings.ReplaceAll(version, "_", "-")
 }
 
-// afterName is what follows the project's name and a dash. The shortest beginning that is the name counts, as installers take it.
+// afterName is what follows the project's name and a dash. The shortest beginning that is the name
+// counts, as installers take it.
 func afterName(name, stem string) string {
 	for i := range len(stem) {
 		if stem[i] == '-' && i > 0 && named(name, stem[:i]) {
@@ -139,8 +146,8 @@ func named(name, spelled string) bool {
 	return spelled == name || Normalize(spelled) == name
 }
 
-// plain reports whether a file name is one path segment of characters that need no escaping anywhere: not in a URL, not in JSON, not in
-// HTML.
+// plain reports whether a file name is one path segment of characters that need no escaping
+// anywhere: not in a URL, not in JSON, not in HTML.
 func plain(file string) bool {
 	if file == "" || len(file) > maxFile || !alnum(file[0]) {
 		return false

@@ -45,11 +45,13 @@ func TestVersionOfFile(t *testing.T) {
 	}
 }
 
-// What no file of the project can be called, and what cannot be put into a path, a page or a folder.
+// What no file of the project can be called, and what cannot be put into a path, a page or a
+// folder.
 func TestNoFileOfTheProject(t *testing.T) {
 	for _, file := range []string{
 		"", ".", "..", "foo", "foo-1.0", "foo-1.0.rpm", "foo-1.0.tar.gz.asc", "foo-.tar.gz", "foo-dev.tar.gz", "-1.0.tar.gz", "1.0.tar.gz", ".whl",
-		"bar-1.0.tar.gz", "foo-bar-1.0.tar.gz", "foobar-1.0.tar.gz", "bar-1.0-py3-none-any.whl", "foo_bar-1.0-py3-none-any.whl", // another project's
+		// another project's
+		"bar-1.0.tar.gz", "foo-bar-1.0.tar.gz", "foobar-1.0.tar.gz", "bar-1.0-py3-none-any.whl", "foo_bar-1.0-py3-none-any.whl",
 		"foo-1.0.whl", "foo-1.0-py3-none.whl", "foo-1.0-a-py3-none-any.whl", "foo-1.0-1-2-py3-none-any.whl", "foo-1.0-py3--any.whl", "foo--py3-none-any.whl",
 		"foo-1.0-py3-none-any.whl.metadata.metadata", "foo.metadata", ".metadata",
 		"../foo-1.0.tar.gz", "a/foo-1.0.tar.gz", `a\foo-1.0.tar.gz`, "foo-1.0\x00.tar.gz", "foo-1.0 .tar.gz", "foo-1.0?.tar.gz", "foo-1.0#.tar.gz",

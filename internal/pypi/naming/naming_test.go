@@ -86,7 +86,8 @@ func TestEqualKey(t *testing.T) {
 	}
 }
 
-// A second implementation agrees about what is a version and which are equal. It does not normalise separators in local versions.
+// A second implementation agrees about what is a version and which are equal. It does not normalise
+// separators in local versions.
 func FuzzNormalizeVersion(f *testing.F) {
 	for _, seed := range []string{"1.0", "1!2.0.post3.dev4+a.1", "v1-alpha.5", "2004d", "1.0rc", "1.0-1", "1.0a-1", "1.0--1", "1.0+0"} {
 		f.Add(seed)
@@ -157,7 +158,8 @@ func TestAbsolute(t *testing.T) {
 	}
 }
 
-// What is recognised without work is what the work would give, whatever the page's address and whatever was read before.
+// What is recognised without work is what the work would give, whatever the page's address and
+// whatever was read before.
 func FuzzAbsolute(f *testing.F) {
 	for _, base := range []string{"https://pypi.org/simple/x/", "http://u:p@h:80/a%2Fb/c?q#f", "https://h", "//h/", "/x", "mailto:x", "https://H/*"} {
 		f.Add(base, "../../packages/ab/x-1.0.tar.gz", "../../../../x.whl")

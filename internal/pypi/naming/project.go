@@ -1,5 +1,6 @@
-// Package naming knows what things of the Python package index are called: projects (PEP 503, PEP 508), releases (PEP 440), files (PEP 427,
-// PEP 625 and what was before them), and the addresses in links.
+// Package naming knows what things of the Python package index are called: projects (PEP 503, PEP
+// 508), releases (PEP 440), files (PEP 427, PEP 625 and what was before them), and the addresses in
+// links.
 package naming
 
 import (
@@ -13,8 +14,8 @@ const maxName = 214
 // ErrName is wrapped by the errors of ParseName.
 var ErrName = errors.New("not a Python project name")
 
-// Normalize spells a project name as the index compares names (PEP 503): lower case, each run of "-", "_" and "." one "-". It does not
-// validate.
+// Normalize spells a project name as the index compares names (PEP 503): lower case, each run of
+// "-", "_" and "." one "-". It does not validate.
 func Normalize(name string) string {
 	if canonical(name) {
 		return name
@@ -31,8 +32,8 @@ func Normalize(name string) string {
 	return string(out)
 }
 
-// ParseName validates a project name (PEP 508: ASCII letters, digits, "-", "_" and ".", a letter or digit at both ends) and returns its
-// normalised spelling.
+// ParseName validates a project name (PEP 508: ASCII letters, digits, "-", "_" and ".", a letter or
+// digit at both ends) and returns its normalised spelling.
 func ParseName(s string) (string, error) {
 	if s == "" || len(s) > maxName {
 		return "", fmt.Errorf("%w: %d characters, allowed are 1 to %d", ErrName, len(s), maxName)

@@ -5,8 +5,9 @@ import "strings"
 // MaxVersion bounds a version, in bytes.
 const MaxVersion = 128
 
-// NormalizeVersion spells a version as PEP 440 normalises it ("V1.0-Beta_1" is "1.0b1"). It reports false for what is no version there.
-// Trailing zeros stay: "1.0" and "1.0.0" are equal to installers and two spellings here.
+// NormalizeVersion spells a version as PEP 440 normalises it ("V1.0-Beta_1" is "1.0b1"). It reports
+// false for what is no version there. Trailing zeros stay: "1.0" and "1.0.0" are equal to
+// installers and two spellings here.
 func NormalizeVersion(s string) (string, bool) {
 	if simple(s) {
 		return s, true
@@ -21,7 +22,8 @@ func NormalizeVersion(s string) (string, bool) {
 	return string(p.out), true
 }
 
-// simple reports whether a version is of the kind that most are, numbers and dots, which is its own normalised spelling.
+// simple reports whether a version is of the kind that most are, numbers and dots, which is its own
+// normalised spelling.
 func simple(s string) bool {
 	if s == "" || len(s) > MaxVersion {
 		return false
@@ -39,8 +41,9 @@ func simple(s string) bool {
 	return true
 }
 
-// EqualKey is a spelling that equal versions share (PEP 440, version comparison): the normalised one without the zeros at the end of the
-// release. Of what is no version it is the text in lower case.
+// EqualKey is a spelling that equal versions share (PEP 440, version comparison): the normalised
+// one without the zeros at the end of the release. Of what is no version it is the text in lower
+// case.
 func EqualKey(s string) string {
 	v, ok := NormalizeVersion(s)
 	if !ok {
@@ -65,7 +68,8 @@ func EqualKey(s string) string {
 	return release + v[end:]
 }
 
-// versionParser reads the grammar of PEP 440, appendix B, from a text in lower case and writes the normalised spelling.
+// versionParser reads the grammar of PEP 440, appendix B, from a text in lower case and writes the
+// normalised spelling.
 type versionParser struct {
 	rest string
 	out  []byte

@@ -11,8 +11,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
-// ToJSON reads a project's page and returns it in the JSON form, and how many links to files in it cannot be read. Links that are not to
-// files are left out. Errors are of type *[listing.Error].
+// ToJSON reads a project's page and returns it in the JSON form, and how many links to files in it
+// cannot be read. Links that are not to files are left out. Errors are of type *[listing.Error].
 func ToJSON(name string, src registry.Source) (body []byte, dropped int, err error) {
 	p, err := read(src)
 	if err != nil {
@@ -21,8 +21,9 @@ func ToJSON(name string, src registry.Source) (body []byte, dropped int, err err
 	return p.json(name), p.dropped, nil
 }
 
-// check refuses what is no project page at all, such as a request to sign in: it has no link to a file, and nothing in it says that it
-// is one. To take it for an empty project would say that the project does not exist.
+// check refuses what is no project page at all, such as a request to sign in: it has no link to a
+// file, and nothing in it says that it is one. To take it for an empty project would say that the
+// project does not exist.
 func (p *page) check() error {
 	if p.version != "" || p.titled {
 		return nil
@@ -43,7 +44,8 @@ func lastSegment(href string) string {
 	return href[strings.LastIndexByte(href, '/')+1:]
 }
 
-// json writes the page. Version 1.0 is all that can be promised of it, but another major version is handed on, to be refused.
+// json writes the page. Version 1.0 is all that can be promised of it, but another major version is
+// handed on, to be refused.
 func (p *page) json(name string) []byte {
 	p.links = naming.NewLinks(p.base)
 	w := writer{out: make([]byte, 0, 512+512*len(p.anchors))}
@@ -88,7 +90,8 @@ func (p *page) json(name string) []byte {
 	return w.out
 }
 
-// resolve reads a link to a file: its absolute address, the file's name and what the fragment says of its digests.
+// resolve reads a link to a file: its absolute address, the file's name and what the fragment says
+// of its digests.
 func (p *page) resolve(href string) (address, file, fragment string) {
 	if strings.ContainsAny(href, "\n\r\t") { // line breaks and tabs within an address do not count
 		href = strings.NewReplacer("\n", "", "\r", "", "\t", "").Replace(href)
@@ -137,7 +140,8 @@ func (p *page) file(w *writer, a *anchor, address, file, fragment string) {
 	w.raw("}")
 }
 
-// hashName reports whether a name in a fragment is that of a hash function and not of something else, such as "egg".
+// hashName reports whether a name in a fragment is that of a hash function and not of something
+// else, such as "egg".
 func hashName(name string) bool {
 	switch name {
 	case "md5", "sha1", "sha224", "sha256", "sha384", "sha512":
@@ -187,8 +191,8 @@ func (w *writer) list(key string, values []string) {
 	}
 }
 
-// companion writes what a link advertises of a companion: "true", or one digest. Anything else is taken for none, so that an installer reads
-// the file itself.
+// companion writes what a link advertises of a companion: "true", or one digest. Anything else is
+// taken for none, so that an installer reads the file itself.
 func (w *writer) companion(a *anchor) {
 	value := a.core
 	if !value.there {

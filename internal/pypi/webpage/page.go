@@ -1,5 +1,6 @@
-// Package webpage reads the HTML pages of the Python package index (PEP 503) with the tokenizer of the HTML standard. A project's page
-// becomes the JSON form (PEP 691), so that everything else knows one form only.
+// Package webpage reads the HTML pages of the Python package index (PEP 503) with the tokenizer of
+// the HTML standard. A project's page becomes the JSON form (PEP 691), so that everything else
+// knows one form only.
 package webpage
 
 import (
@@ -52,8 +53,9 @@ type value struct {
 	text  string
 }
 
-// tokens hands the tokens of a page to a function: tags, texts and comments, and at the end html.ErrorToken. Unclosed tags, unquoted values
-// and attributes without one are taken as browsers take them.
+// tokens hands the tokens of a page to a function: tags, texts and comments, and at the end
+// html.ErrorToken. Unclosed tags, unquoted values and attributes without one are taken as browsers
+// take them.
 func tokens(body []byte, each func(*html.Tokenizer, html.TokenType) error) error {
 	if len(body) > listing.MaxBytes {
 		return &listing.Error{Reason: "page larger than 64 MiB", Limit: true}
@@ -71,8 +73,8 @@ func tokens(body []byte, each func(*html.Tokenizer, html.TokenType) error) error
 	}
 }
 
-// plainText makes the tokenizer look for tags in an element that it would take for text, except in scripts and styles: an unclosed title must
-// not swallow the page.
+// plainText makes the tokenizer look for tags in an element that it would take for text, except in
+// scripts and styles: an unclosed title must not swallow the page.
 func plainText(z *html.Tokenizer, tag []byte) {
 	if name := string(tag); name != "script" && name != "style" {
 		z.NextIsNotRawText()
@@ -148,7 +150,8 @@ func (p *page) anchor(z *html.Tokenizer, more bool) {
 			continue
 		}
 		a.bad = a.bad || !utf8.Valid(text)
-		*into = value{true, string(text)} // of an attribute given twice the tokenizer hands out the first one, as the standard has it
+		// of an attribute given twice the tokenizer hands out the first one, as the standard has it
+		*into = value{true, string(text)}
 	}
 	if href.there {
 		a.href = strings.Trim(href.text, " \t\r\n\f")

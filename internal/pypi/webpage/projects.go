@@ -9,8 +9,9 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/listing"
 )
 
-// Projects reads the list of all projects and gives add the last segment of each link, which is a project's name (PEP 503). When add
-// reports false the list is too long. Errors are of type *[listing.Error].
+// Projects reads the list of all projects and gives add the last segment of each link, which is a
+// project's name (PEP 503). When add reports false the list is too long. Errors are of type
+// *[listing.Error].
 func Projects(body []byte, add func(name string) bool) error {
 	any := false
 	return tokens(body, func(z *html.Tokenizer, t html.TokenType) error {

@@ -32,7 +32,8 @@ func TestToJSON(t *testing.T) {
 	}
 }
 
-// The version is not promised to be more than 1.0, and another major one is handed on to be refused.
+// The version is not promised to be more than 1.0, and another major one is handed on to be
+// refused.
 func TestVersion(t *testing.T) {
 	for given, want := range map[string]string{"": "1.0", "1.0": "1.0", "1.4": "1.0", "2.0": "2.0", "1": "1", "x\"y": `x\"y`} {
 		body, _, err := ToJSON("x", source(`<meta content='`+given+`' name=pypi:repository-version><a href=x-1.0.zip>x</a>`))

@@ -1,4 +1,5 @@
-// Package registrytest is what the renderings of every ecosystem must hold to, for the tests of their packages.
+// Package registrytest is what the renderings of every ecosystem must hold to, for the tests of
+// their packages.
 package registrytest
 
 import (
@@ -31,7 +32,8 @@ func Runs(t Failing, r registry.Rendering) []string {
 	return runs
 }
 
-// FewChange demands that a rendering has at least ten runs, and that all but five were there before.
+// FewChange demands that a rendering has at least ten runs, and that all but five were there
+// before.
 func FewChange(t Failing, before, after registry.Rendering) {
 	t.Helper()
 	known, runs, fresh := Runs(t, before), Runs(t, after), 0
@@ -45,8 +47,9 @@ func FewChange(t Failing, before, after registry.Rendering) {
 	}
 }
 
-// OneChangesFew demands that an entry that comes of age, or is withdrawn, leaves all runs of a rendering as they are but a few: its own, where
-// else it is named, and what stands before the entries. When its run was empty, the comma before the next one comes or goes as well. The
+// OneChangesFew demands that an entry that comes of age, or is withdrawn, leaves all runs of a
+// rendering as they are but a few: its own, where else it is named, and what stands before the
+// entries. When its run was empty, the comma before the next one comes or goes as well. The
 // document stands alone or, where there are others, behind them.
 func OneChangesFew(t *testing.T, doc registry.Document, others []registry.Part, render func(Failing, []registry.Part) registry.Rendering) {
 	t.Helper()

@@ -1,4 +1,5 @@
-// Package signin gives tokens from a file or from the ways of signing in that azidentity knows. It stores and prints none.
+// Package signin gives tokens from a file or from the ways of signing in that azidentity knows. It
+// stores and prints none.
 package signin
 
 import (
@@ -17,7 +18,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/search"
 )
 
-// File reads a token from a regular file of at most 32 KiB each time it is asked; white space around it is dropped.
+// File reads a token from a regular file of at most 32 KiB each time it is asked; white space
+// around it is dropped.
 func File(path string) search.TokenSource { return tokenFile(path) }
 
 type tokenFile string
@@ -53,8 +55,9 @@ const (
 	CredentialManaged     Credential = "managed"
 )
 
-// New makes a token source from azidentity. Nothing is asked for yet, but a credential whose settings are missing
-// fails at once with azure-authentication-failed. The SDK's own retries are off.
+// New makes a token source from azidentity. Nothing is asked for yet, but a credential whose
+// settings are missing fails at once with azure-authentication-failed. The SDK's own retries are
+// off.
 func New(credential Credential) (search.TokenSource, error) {
 	options := azcore.ClientOptions{Retry: policy.RetryOptions{MaxRetries: -1}}
 	var found azcore.TokenCredential

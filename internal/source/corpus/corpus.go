@@ -1,6 +1,6 @@
-// Package corpus is the local folder that is uploaded: which paths may be named, how a file is opened so that no link can lead
-// elsewhere, and what is known of a file (size, modification time, SHA-256) so that any later change is noticed (S68-S70).
-// It only reads.
+// Package corpus is the local folder that is uploaded: which paths may be named, how a file is
+// opened so that no link can lead elsewhere, and what is known of a file (size, modification time,
+// SHA-256) so that any later change is noticed (S68-S70). It only reads.
 package corpus
 
 import (
@@ -28,7 +28,8 @@ const (
 	CodeUnreadable = "inventory-unreadable"
 )
 
-// Error is a refusal: a code, the relative path that it is about ("" for the root) and the reason. It never holds the root.
+// Error is a refusal: a code, the relative path that it is about ("" for the root) and the reason.
+// It never holds the root.
 type Error struct{ Code, Path, Reason string }
 
 func (e *Error) Error() string {
@@ -56,7 +57,8 @@ type File struct {
 // maxPath bounds one relative path, in bytes.
 const maxPath = 1024
 
-// CheckPath refuses a path that is not a clean relative POSIX path (S68) or that looks like a credential (S69).
+// CheckPath refuses a path that is not a clean relative POSIX path (S68) or that looks like a
+// credential (S69).
 func CheckPath(name string) error {
 	switch {
 	case name == "":
@@ -108,11 +110,12 @@ func credentialFile(base string) bool {
 	return false
 }
 
-// Root is a folder that was checked when it was opened. Open walks from the file system's root each time, so that a folder that is
-// replaced by a link afterwards is refused as well.
+// Root is a folder that was checked when it was opened. Open walks from the file system's root each
+// time, so that a folder that is replaced by a link afterwards is refused as well.
 type Root struct{ dir string }
 
-// OpenRoot checks that dir is an absolute, clean path to a real directory with no link anywhere in it.
+// OpenRoot checks that dir is an absolute, clean path to a real directory with no link anywhere in
+// it.
 func OpenRoot(dir string) (Root, error) {
 	if err := checkRootName(dir); err != nil {
 		return Root{}, err
@@ -183,7 +186,8 @@ func (r Root) Stat(known File) error {
 	return unchanged(handle, known)
 }
 
-// Open returns the content of a known file whose size and time are still the known ones. The sender compares the digest while reading.
+// Open returns the content of a known file whose size and time are still the known ones. The sender
+// compares the digest while reading.
 func (r Root) Open(known File) (io.ReadCloser, error) {
 	handle, _, err := r.open(known.Path)
 	if err != nil {

@@ -16,7 +16,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/source/corpus"
 )
 
-// realTemp is t.TempDir with links resolved: S68 refuses a link anywhere, also one that the machine put there.
+// realTemp is t.TempDir with links resolved: S68 refuses a link anywhere, also one that the machine
+// put there.
 func realTemp(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -132,7 +133,8 @@ func TestScanRefuses(t *testing.T) {
 	}
 }
 
-// S70: every way in which a file can differ from what was approved is noticed by Check, and by Stat and Open unless size and time were restored.
+// S70: every way in which a file can differ from what was approved is noticed by Check, and by Stat
+// and Open unless size and time were restored.
 func TestDrift(t *testing.T) {
 	for _, tt := range []struct {
 		name   string

@@ -15,8 +15,9 @@ func checkRootName(dir string) error {
 	return nil
 }
 
-// openNoLink examines every component before it opens the last one. Without openat a component could be swapped in between; the
-// comparison of size, time and digest afterwards notices other content.
+// openNoLink examines every component before it opens the last one. Without openat a component
+// could be swapped in between; the comparison of size, time and digest afterwards notices other
+// content.
 func openNoLink(name string, _ bool) (*os.File, error) {
 	name = filepath.FromSlash(name)
 	for dir := name; ; {

@@ -17,8 +17,8 @@ func checkRootName(dir string) error {
 	return nil
 }
 
-// openNoLink opens an absolute path component by component and refuses a link in any of them. O_NONBLOCK keeps a FIFO that stands
-// where a file was from holding the walk.
+// openNoLink opens an absolute path component by component and refuses a link in any of them.
+// O_NONBLOCK keeps a FIFO that stands where a file was from holding the walk.
 func openNoLink(name string, directory bool) (*os.File, error) {
 	const flags = unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_CLOEXEC | unix.O_NONBLOCK
 	at, err := openAt(unix.AT_FDCWD, "/", flags|unix.O_DIRECTORY)

@@ -30,8 +30,9 @@ type Approval struct {
 	Fingerprint string `json:"fingerprint"`
 }
 
-// Continuation is the plan of an upload-only continuation (S117-S126): only files that were never attempted and are not on the server.
-// It binds the plan, the acknowledgement and every record of the journal as they were when it was made (S121).
+// Continuation is the plan of an upload-only continuation (S117-S126): only files that were never
+// attempted and are not on the server. It binds the plan, the acknowledgement and every record of
+// the journal as they were when it was made (S121).
 type Continuation struct {
 	Kind       string `json:"kind"`
 	Journal    string `json:"journal"`
@@ -48,7 +49,8 @@ type Continuation struct {
 	Eligible           []Named `json:"eligible"`
 }
 
-// Named is a file by its place in the original plan (the first is 0) and its path, which is for the reader.
+// Named is a file by its place in the original plan (the first is 0) and its path, which is for the
+// reader.
 type Named struct {
 	Ordinal int    `json:"ordinal"`
 	Path    string `json:"path"`
@@ -75,7 +77,8 @@ func New(content any) ([]byte, error) {
 	return data, nil
 }
 
-// encode writes an envelope with its members in the order of their names, so that an approved one differs in one word.
+// encode writes an envelope with its members in the order of their names, so that an approved one
+// differs in one word.
 func encode(envelope map[string]any) ([]byte, error) {
 	data, err := json.Marshal(envelope)
 	if err != nil {
@@ -91,7 +94,8 @@ func encode(envelope map[string]any) ([]byte, error) {
 	return append(data, '\n'), err
 }
 
-// Parse reads an envelope, at most 1 MiB of it, and checks every field of it and the fingerprint. Whether it was approved is for the caller to ask.
+// Parse reads an envelope, at most 1 MiB of it, and checks every field of it and the fingerprint.
+// Whether it was approved is for the caller to ask.
 func Parse(data []byte) (*Envelope, error) {
 	tree, err := strictjson.Parse(data)
 	if err != nil {
@@ -160,7 +164,8 @@ func (e *Envelope) fill(content any) error {
 	return into.check()
 }
 
-// check holds a plan to everything that its request was held to, so that an edited plan with a fresh fingerprint gains nothing.
+// check holds a plan to everything that its request was held to, so that an edited plan with a
+// fresh fingerprint gains nothing.
 func (p *Plan) check() error {
 	request := Request{
 		SchemaVersion: "1.0", Kind: "file", Endpoint: p.Endpoint, Name: p.Source.Name, Owner: p.Owner, LocalRoot: p.Files.LocalRoot,

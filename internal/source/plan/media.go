@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// MediaType is the type under which a file is sent. It depends on nothing but the name, so that every machine plans the same; the service
-// looks at the content itself.
+// MediaType is the type under which a file is sent. It depends on nothing but the name, so that
+// every machine plans the same; the service looks at the content itself.
 func MediaType(name string) string {
 	switch strings.ToLower(path.Ext(name)) {
 	case ".txt", ".log":

@@ -23,7 +23,8 @@ const (
 	ActionReuse  = "reuse"
 )
 
-// Plan is what will happen to one File knowledge source, once approved. Anything that differs from it later is drift.
+// Plan is what will happen to one File knowledge source, once approved. Anything that differs from
+// it later is drift.
 type Plan struct {
 	Kind        string `json:"kind"`
 	Action      string `json:"action"`
@@ -33,7 +34,8 @@ type Plan struct {
 	Owner       string `json:"owner"`
 	Source      Source `json:"source"`
 	Files       Files  `json:"files"`
-	// InventoryDigest is that of the files on the server when the plan was made, of none when the source was absent.
+	// InventoryDigest is that of the files on the server when the plan was made, of none when the
+	// source was absent.
 	InventoryDigest string   `json:"inventory_digest"`
 	Network         *Network `json:"network,omitempty"`
 	RBAC            *RBAC    `json:"rbac,omitempty"`
@@ -88,7 +90,8 @@ func (f File) Local() corpus.File {
 	return corpus.File{Path: f.Path, Size: f.Size, ModTime: ns, SHA256: f.SHA256}
 }
 
-// Digest is "sha256:" and the digest of the canonical form (RFC 8785) of v, which must be encodable as JSON.
+// Digest is "sha256:" and the digest of the canonical form (RFC 8785) of v, which must be encodable
+// as JSON.
 func Digest(v any) string {
 	digest, err := strictjson.Digest(v)
 	if err != nil {
@@ -97,7 +100,8 @@ func Digest(v any) string {
 	return digest
 }
 
-// Markers is the metadata that is sent with a file: the caller's own, and the marks by which the tool knows its file again (S65).
+// Markers is the metadata that is sent with a file: the caller's own, and the marks by which the
+// tool knows its file again (S65).
 func (p *Plan) Markers(f File) map[string]string {
 	marks := map[string]string{
 		"ecluseSha256":    f.SHA256,

@@ -39,7 +39,8 @@ func TestParseRequest(t *testing.T) {
 	}
 }
 
-// Every refusal of a request names its code and its field, and happens before anything else is done with it (S68, S69, S70, S145, closed schema).
+// Every refusal of a request names its code and its field, and happens before anything else is done
+// with it (S68, S69, S70, S145, closed schema).
 func TestParseRequestRefuses(t *testing.T) {
 	swap := func(old, new string) string {
 		if !strings.Contains(goodRequest, old) {
@@ -141,8 +142,8 @@ func TestEnvelope(t *testing.T) {
 	}
 }
 
-// The fingerprint is over the canonical form: order and white space do not matter, any value does. A plan with a fresh fingerprint is
-// still held to every rule.
+// The fingerprint is over the canonical form: order and white space do not matter, any value does.
+// A plan with a fresh fingerprint is still held to every rule.
 func TestEnvelopeRefuses(t *testing.T) {
 	sealed := func(change func(*plan.Plan)) string {
 		p := samplePlan()

@@ -1,6 +1,7 @@
-// Package plan holds the documents of the source tool that people see and approve: the request, the plan that is made from it, the
-// envelope around a plan with its approval and fingerprint, and the plan of an upload-only continuation. Every schema is closed. Nothing
-// here opens a connection or asks for a token: what it refuses is refused before either.
+// Package plan holds the documents of the source tool that people see and approve: the request, the
+// plan that is made from it, the envelope around a plan with its approval and fingerprint, and the
+// plan of an upload-only continuation. Every schema is closed. Nothing here opens a connection or
+// asks for a token: what it refuses is refused before either.
 package plan
 
 import (
@@ -17,7 +18,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/strictjson"
 )
 
-// Codes of a Refusal; the corpus has its own (S68-S70), the endpoint and the name theirs (S41, S42).
+// Codes of a Refusal; the corpus has its own (S68-S70), the endpoint and the name theirs (S41,
+// S42).
 const (
 	CodeRequest     = "request-invalid"
 	CodeUnsupported = "not-supported"
@@ -27,7 +29,8 @@ const (
 	CodeApproval    = "approval-missing"
 )
 
-// Refusal says which field of an input was refused, with a code that scripts can read. It is an error.
+// Refusal says which field of an input was refused, with a code that scripts can read. It is an
+// error.
 type Refusal struct{ Code, Field, Message string }
 
 func (r *Refusal) Error() string {
@@ -58,23 +61,27 @@ type Request struct {
 	Vectorization  *Vectorization               `json:"vectorization,omitempty"`
 	Network        *Network                     `json:"network,omitempty"`
 	RBAC           *RBAC                        `json:"rbac,omitempty"`
-	// AllowUpdate lets a plan change the definition of an existing source. Without it another definition is drift.
+	// AllowUpdate lets a plan change the definition of an existing source. Without it another
+	// definition is drift.
 	AllowUpdate bool `json:"allow_update,omitempty"`
 }
 
-// Vectorization names the embedding model that the service is to use, with its own identity: there is no field for a key.
+// Vectorization names the embedding model that the service is to use, with its own identity: there
+// is no field for a key.
 type Vectorization struct {
 	ResourceURI  string `json:"resource_uri"`
 	DeploymentID string `json:"deployment_id"`
 	ModelName    string `json:"model_name"`
 }
 
-// Network is how the service is reached. It is declared for the reviewer and bound by the fingerprint; nothing is changed by it.
+// Network is how the service is reached. It is declared for the reviewer and bound by the
+// fingerprint; nothing is changed by it.
 type Network struct {
 	Mode string `json:"mode"` // public or private
 }
 
-// RBAC is the role that the operator relies on. It is declared for the reviewer and bound by the fingerprint; nothing is assigned.
+// RBAC is the role that the operator relies on. It is declared for the reviewer and bound by the
+// fingerprint; nothing is assigned.
 type RBAC struct {
 	Role      string `json:"role"`
 	Principal string `json:"principal"`
@@ -92,7 +99,8 @@ const (
 	maxDescripton = 2000
 )
 
-// FileLimit is the largest file in bytes that a tier takes, false for a tier that takes none (S70; azure-rest.md).
+// FileLimit is the largest file in bytes that a tier takes, false for a tier that takes none (S70;
+// azure-rest.md).
 func FileLimit(tier string) (int64, bool) {
 	switch tier {
 	case "free", "basic":
@@ -103,7 +111,8 @@ func FileLimit(tier string) (int64, bool) {
 	return 0, false
 }
 
-// ParseRequest reads a request document and checks every field of it. An error is a *Refusal or a *corpus.Error.
+// ParseRequest reads a request document and checks every field of it. An error is a *Refusal or a
+// *corpus.Error.
 func ParseRequest(data []byte) (*Request, error) {
 	tree, err := strictjson.Parse(data)
 	if err != nil {
@@ -162,8 +171,8 @@ func (r *Request) check() error {
 	return r.checkPaths()
 }
 
-// Address checks endpoint, API version and name (S41, S42), and gives the service and the exact URL of the source. Whether a loopback address is
-// wanted is for the caller to ask (Loopback).
+// Address checks endpoint, API version and name (S41, S42), and gives the service and the exact URL
+// of the source. Whether a loopback address is wanted is for the caller to ask (Loopback).
 func Address(endpoint, version, name string) (search.Service, string, error) {
 	at, err := search.ParseEndpoint(endpoint, true)
 	if err != nil {
@@ -189,7 +198,8 @@ func Loopback(endpoint string) error {
 	return nil
 }
 
-// reason is the text of an error of package search without its code, which the refusal carries by itself.
+// reason is the text of an error of package search without its code, which the refusal carries by
+// itself.
 func reason(err error) string {
 	if e, ok := errors.AsType[*search.Error](err); ok {
 		return strings.TrimPrefix(e.Error(), e.Code+": ")
@@ -199,7 +209,8 @@ func reason(err error) string {
 
 // The forms of what stands in a document; none of them ever changes.
 var (
-	ownerForm    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@+:/-]{0,127}$`) // what S65's marker can carry unchanged
+	// what S65's marker can carry unchanged
+	ownerForm    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@+:/-]{0,127}$`)
 	metadataForm = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,63}$`)
 	sha256Form   = regexp.MustCompile(`^[0-9a-f]{64}$`)
 )

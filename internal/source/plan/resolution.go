@@ -17,7 +17,8 @@ type Resolution struct {
 	Request       Doubt  `json:"request"`
 	// Outcome is what the operator found out: applied, not-applied or unknown.
 	Outcome string `json:"outcome"`
-	// ReviewedAtUTC is when the operator looked; NotBeforeUTC, at least 600 s later, is when the journal may be used again.
+	// ReviewedAtUTC is when the operator looked; NotBeforeUTC, at least 600 s later, is when the
+	// journal may be used again.
 	ReviewedAtUTC int64 `json:"reviewed_at_utc"`
 	NotBeforeUTC  int64 `json:"not_before_utc"`
 }

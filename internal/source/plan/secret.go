@@ -28,8 +28,9 @@ func SecretName(name string) bool {
 	return letters != "" && strings.Contains(secretWords, " "+letters+" ")
 }
 
-// refuseSecrets walks a document and refuses the first field, in the order of names, that has a secret's name and a value (S145). A
-// connection string may be one ResourceId component: it names an account and opens nothing.
+// refuseSecrets walks a document and refuses the first field, in the order of names, that has a
+// secret's name and a value (S145). A connection string may be one ResourceId component: it names
+// an account and opens nothing.
 func refuseSecrets(path string, node any) error {
 	switch v := node.(type) {
 	case map[string]any:

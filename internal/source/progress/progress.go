@@ -1,6 +1,7 @@
-// Package progress tells a watcher what a run is doing, seldom enough to be read and often enough to be believed (S147): a change at
-// once, the same thing at most once a second, a sign of life every five seconds while a file is being sent, and never a stage that was
-// left already. A watcher that breaks is left alone and never disturbs the run (S148).
+// Package progress tells a watcher what a run is doing, seldom enough to be read and often enough
+// to be believed (S147): a change at once, the same thing at most once a second, a sign of life
+// every five seconds while a file is being sent, and never a stage that was left already. A watcher
+// that breaks is left alone and never disturbs the run (S148).
 package progress
 
 import (
@@ -72,7 +73,8 @@ const (
 	heartbeat = 5 * time.Second
 )
 
-// Reporter collects what happens and emits events. Safe for concurrent use. The zero value and a nil *Reporter are silent.
+// Reporter collects what happens and emits events. Safe for concurrent use. The zero value and a
+// nil *Reporter are silent.
 type Reporter struct {
 	now  func() time.Time
 	emit func(Event) error
@@ -115,7 +117,8 @@ func (r *Reporter) Wait(d time.Duration) {
 	})
 }
 
-// Send says that a file (the first is 1) is being sent; the returned function ends that and its heartbeat.
+// Send says that a file (the first is 1) is being sent; the returned function ends that and its
+// heartbeat.
 func (r *Reporter) Send(ordinal, total, attempt int) (stop func()) {
 	if r == nil || r.emit == nil {
 		return func() {}
@@ -188,7 +191,8 @@ func (r *Reporter) Broken() bool {
 	return r.broken
 }
 
-// change applies f and emits an event when f says that it is a transition, or when the last event is a second old.
+// change applies f and emits an event when f says that it is a transition, or when the last event
+// is a second old.
 func (r *Reporter) change(f func() (transition bool)) {
 	if r == nil || r.emit == nil {
 		return

@@ -10,7 +10,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/source/progress"
 )
 
-// S147: transitions at once, the same stage at most once a second, a heartbeat every five seconds while a file is sent, no stage twice.
+// S147: transitions at once, the same stage at most once a second, a heartbeat every five seconds
+// while a file is sent, no stage twice.
 func TestReporter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got []progress.Event

@@ -9,7 +9,8 @@ import (
 	"github.com/ecluse-gate/ecluse/journal"
 )
 
-// check holds the entries of a journal against each other: every digest is that of the thing which it names (section 14).
+// check holds the entries of a journal against each other: every digest is that of the thing which
+// it names (section 14).
 func (b *book) check(r *journal.Record) error {
 	run, ok := r.Entry(RunName)
 	if !ok {
@@ -147,7 +148,8 @@ func (c *checker) result(e journal.Entry) error {
 	return nil
 }
 
-// restrictions checks that a restriction names an attempt exactly when it is about an upload to the list address.
+// restrictions checks that a restriction names an attempt exactly when it is about an upload to the
+// list address.
 func (c *checker) restrictions() error {
 	upload := strictjson.DigestBytes([]byte(c.o.UploadURL))
 	for _, e := range c.r.Restrictions() {

@@ -78,7 +78,8 @@ func founded(tb testing.TB, dir string, files int) (*journal.Journal, *plan.Enve
 	return j, e, ack.Digest
 }
 
-// fullSize writes the largest journal that there can be: every file throttled once and repeated, every restriction recorded.
+// fullSize writes the largest journal that there can be: every file throttled once and repeated,
+// every restriction recorded.
 func fullSize(tb testing.TB, dir string) {
 	tb.Helper()
 	j, e, ack := founded(tb, dir, plan.MaxFiles)
@@ -104,7 +105,9 @@ func fullSize(tb testing.TB, dir string) {
 		})
 		must(tb, err)
 		if i == plan.MaxFiles-1 {
-			break // 200 restrictions are the most: no further request could be recorded; its result is written without one
+			// 200 restrictions are the most: no further request could be recorded; its result is
+			// written without one
+			break
 		}
 		x, err = j.Begin(now, journal.Request{Method: "POST", URL: url, Attempt: name})
 		must(tb, err)
@@ -135,7 +138,8 @@ func must(tb testing.TB, err error) {
 	}
 }
 
-// S114: 200 files, 200 restrictions, 1002 files without a marker, which makes 1003. One more is too many.
+// S114: 200 files, 200 restrictions, 1002 files without a marker, which makes 1003. One more is too
+// many.
 func TestFullSize(t *testing.T) {
 	if testing.Short() {
 		t.Skip("writes a thousand files")

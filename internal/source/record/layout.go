@@ -29,8 +29,9 @@ const (
 	SourceAckName = TypeSourceAck + ".json"
 )
 
-// NewLayout describes a File run's journal: at most 3 + 4 x 200 + 200 files (S114). Each value keeps what it has read, so that nothing is read again
-// when the next entry is checked against all others: use one for each journal.
+// NewLayout describes a File run's journal: at most 3 + 4 x 200 + 200 files (S114). Each value
+// keeps what it has read, so that nothing is read again when the next entry is checked against all
+// others: use one for each journal.
 func NewLayout() *journal.Layout {
 	b := &book{read: map[string]any{}}
 	return &journal.Layout{
@@ -54,7 +55,8 @@ type book struct {
 	payload string
 	open    *Opened
 	bodies  map[string]string // record digests by path, worked out once
-	read    map[string]any    // *SourceAck, *Attempt, *RetryAttempt or *Result by the digest of the entry
+	// *SourceAck, *Attempt, *RetryAttempt or *Result by the digest of the entry
+	read map[string]any
 }
 
 // Opened is what the founding entry says.
@@ -105,7 +107,8 @@ func (b *book) opened(payload json.RawMessage) (*Opened, error) {
 	return o, nil
 }
 
-// openRun reads a founding payload. The retained plan is held to every rule that a fresh one is held to (S122).
+// openRun reads a founding payload. The retained plan is held to every rule that a fresh one is
+// held to (S122).
 func openRun(payload json.RawMessage) (*Opened, error) {
 	o := &Opened{}
 	tree, err := strictjson.Parse(payload)
@@ -144,7 +147,8 @@ func Open(r *journal.Record) (*Opened, error) {
 	return openRun(e.Payload)
 }
 
-// decode reads an entry's payload into a new T, once: the founding entry is always read before any other, and no entry ever changes.
+// decode reads an entry's payload into a new T, once: the founding entry is always read before any
+// other, and no entry ever changes.
 func decode[T any](b *book, e journal.Entry) (*T, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,5 +1,6 @@
-// Package record is the meaning of a File run's journal: what each of its entries says, which entries fit together, and what they make
-// of each file (spec section 14). Order, chain, marker and restriction belong to the journal package.
+// Package record is the meaning of a File run's journal: what each of its entries says, which
+// entries fit together, and what they make of each file (spec section 14). Order, chain, marker and
+// restriction belong to the journal package.
 package record
 
 import (
@@ -30,7 +31,8 @@ type SourceAck struct {
 	OriginalPlanDigest string `json:"original_plan_digest"`
 	SourceURL          string `json:"source_url"`
 	Acknowledgement    Ack    `json:"acknowledgement"`
-	// Nonce is that of the PUT's pending request, so that a crash before the marker went is seen to be one after the answer.
+	// Nonce is that of the PUT's pending request, so that a crash before the marker went is seen to
+	// be one after the answer.
 	Nonce *string `json:"nonce,omitempty"`
 }
 
@@ -69,7 +71,8 @@ type Result struct {
 	RequestID *string `json:"request_id"`
 	FileID    *string `json:"file_id"`
 	FileProof *Proof  `json:"file_proof"`
-	// Nonce is that of the pending request which this result finishes, null in a journal from before it was recorded.
+	// Nonce is that of the pending request which this result finishes, null in a journal from
+	// before it was recorded.
 	Nonce *string `json:"nonce"`
 	// ThrottleEvent is the digest of the restriction that this 429 brought.
 	ThrottleEvent *string `json:"throttle_event"`
@@ -81,10 +84,12 @@ type Proof struct {
 	RecordDigest string `json:"record_digest"`
 }
 
-// SafeID is the form of a request id that may be kept (S36) and of a file id that may be trusted (S67).
+// SafeID is the form of a request id that may be kept (S36) and of a file id that may be trusted
+// (S67).
 func SafeID(s string) bool { return requestid.Safe(s) }
 
-// Verdict is the state that a status alone gives an upload (S77, S78); nil means that there was no answer.
+// Verdict is the state that a status alone gives an upload (S77, S78); nil means that there was no
+// answer.
 func Verdict(status *int) string {
 	switch {
 	case status == nil:

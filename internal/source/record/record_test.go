@@ -104,7 +104,8 @@ func TestResultRules(t *testing.T) {
 			if _, ok := r.j.Record().Entry("result-0000.json"); ok {
 				t.Error("it was written")
 			}
-			if err := r.result(0, x, func(r *record.Result) { r.RequestID = text("[withheld]") }); err != nil { // stable, and legal here
+			// stable, and legal here
+			if err := r.result(0, x, func(r *record.Result) { r.RequestID = text("[withheld]") }); err != nil {
 				t.Errorf("a sound result afterwards: %v", err)
 			}
 		})
@@ -140,7 +141,8 @@ func TestBindings(t *testing.T) {
 	}
 }
 
-// S118, section 14: an acknowledgement without a safe request id, or without one clear ETag, is never written.
+// S118, section 14: an acknowledgement without a safe request id, or without one clear ETag, is
+// never written.
 func TestAckRules(t *testing.T) {
 	tag, other, blank := `"1"`, `"2"`, ""
 	for name, ack := range map[string]record.Ack{
@@ -166,7 +168,8 @@ func TestAckRules(t *testing.T) {
 	}
 }
 
-// Crash table, S103: a restriction that names an attempt completes its result; a retry resets an earlier proof.
+// Crash table, S103: a restriction that names an attempt completes its result; a retry resets an
+// earlier proof.
 func TestCompleteAndStates(t *testing.T) {
 	r := newRun(t)
 	_, x := r.attempt(0)
@@ -192,7 +195,8 @@ func TestCompleteAndStates(t *testing.T) {
 	}
 }
 
-// S100, S113: a journal from before restrictions were recorded is usable without a 429, and unresolved with one.
+// S100, S113: a journal from before restrictions were recorded is usable without a 429, and
+// unresolved with one.
 func TestLegacyJournal(t *testing.T) {
 	for _, throttled := range []bool{false, true} {
 		e := approved(t, 2)

@@ -13,10 +13,12 @@ import (
 // BackoffVersion is what a run declares whose restrictions are recorded (S100).
 const BackoffVersion = "1.0"
 
-// ReasonLegacy says that a 429 was recorded without its restriction, in a journal from before they were (S113).
+// ReasonLegacy says that a 429 was recorded without its restriction, in a journal from before they
+// were (S113).
 const ReasonLegacy = "throttled-without-timing"
 
-// The origins of a restriction: how its timing came to be known. An operator's statement has one of its own.
+// The origins of a restriction: how its timing came to be known. An operator's statement has one of
+// its own.
 const (
 	OriginHeaders     = "response-headers"  // from the header fields of the answer
 	OriginNativeError = "native-http-error" // from an error that a client library built from them
@@ -24,7 +26,8 @@ const (
 	OriginUnavailable = "unavailable"       // there is none: the journal is unresolved
 )
 
-// RetryAfter is the canonical pair of a Retry-After field; see [retryafter.Canonical] for the kinds and values.
+// RetryAfter is the canonical pair of a Retry-After field; see [retryafter.Canonical] for the kinds
+// and values.
 type RetryAfter struct {
 	Kind  string `json:"kind"`
 	Value int64  `json:"value"`
@@ -47,8 +50,8 @@ func RetryAfterOf(r journal.Restriction) (p RetryAfter) {
 // ReviewMetadata is the pair of an operator's statement: no server said anything.
 func ReviewMetadata() json.RawMessage { return RetryAfter{Kind: "missing"}.metadata() }
 
-// FromHeaders makes a restriction of a parsed header field. A missing or malformed field stands for one second (S16); a
-// delay that cannot be known leaves the journal unresolved, and is never zero.
+// FromHeaders makes a restriction of a parsed header field. A missing or malformed field stands for
+// one second (S16); a delay that cannot be known leaves the journal unresolved, and is never zero.
 func FromHeaders(report retryafter.Report, requestID string) journal.Restriction {
 	r := journal.FromReport(report, requestID)
 	c := report.Canonical()
@@ -56,8 +59,8 @@ func FromHeaders(report retryafter.Report, requestID string) journal.Restriction
 	return r
 }
 
-// FromTyped makes a restriction of a canonical pair whose header field is no longer known (S112): seconds and dates are
-// resolved against the time of recording; everything else is unavailable.
+// FromTyped makes a restriction of a canonical pair whose header field is no longer known (S112):
+// seconds and dates are resolved against the time of recording; everything else is unavailable.
 func FromTyped(pair retryafter.Canonical, recorded time.Time, requestID string) journal.Restriction {
 	origin := OriginTyped
 	report := retryafter.Report{Received: recorded}
@@ -80,7 +83,8 @@ func FromTyped(pair retryafter.Canonical, recorded time.Time, requestID string) 
 	return r
 }
 
-// checkRestriction compares the timing with what its origin, kind and receipt give when they are worked out again.
+// checkRestriction compares the timing with what its origin, kind and receipt give when they are
+// worked out again.
 func checkRestriction(r journal.Restriction) error {
 	var p RetryAfter
 	if err := strictjson.Exact(r.Metadata, &p); err != nil {
@@ -168,9 +172,9 @@ func (p RetryAfter) kindFault(t journal.RetryAfterTiming, blank bool) (field, wh
 	return ends(*t.ReceivedAtUTC, delay, t.NotBeforeUTC)
 }
 
-// ends checks an end that is a receipt plus a delay. The receipt was rounded down and the end up, so the end may lie one
-// second further on: the fraction of the receipt is not in the record. No end at all is right only where the end is
-// beyond the year 9999.
+// ends checks an end that is a receipt plus a delay. The receipt was rounded down and the end up,
+// so the end may lie one second further on: the fraction of the receipt is not in the record. No
+// end at all is right only where the end is beyond the year 9999.
 func ends(received, delay int64, notBefore *int64) (field, why string) {
 	least := lastSecond - received // the largest delay that still has an end
 	switch {

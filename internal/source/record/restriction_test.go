@@ -27,8 +27,8 @@ func restricted(t *testing.T, r journal.Restriction) *run {
 	return j
 }
 
-// S16 to S19, S108, S112: what a restriction does to the status when only its canonical pair is known, beside what the
-// header field itself says. Nothing that is unknown is ever a zero wait.
+// S16 to S19, S108, S112: what a restriction does to the status when only its canonical pair is
+// known, beside what the header field itself says. Nothing that is unknown is ever a zero wait.
 func TestRestrictionStatus(t *testing.T) {
 	header := func(values ...string) journal.Restriction {
 		return record.FromHeaders(retryafter.Parse(values, start), "id")
@@ -81,8 +81,8 @@ func TestRestrictionStatus(t *testing.T) {
 	}
 }
 
-// S18, S112, S115, section 14: restrictions whose every hash is right and that contradict themselves. Each is refused at
-// the field where the contradiction is.
+// S18, S112, S115, section 14: restrictions whose every hash is right and that contradict
+// themselves. Each is refused at the field where the contradiction is.
 func TestRestrictionContradictions(t *testing.T) {
 	r := start.Unix()
 	type object = map[string]any

@@ -29,8 +29,8 @@ type State struct {
 // Throttled reports whether the last answer was a 429.
 func (s State) Throttled() bool { return s.Status != nil && *s.Status == 429 }
 
-// States works out the state of each file from a verified record: the same function for the run that writes it and for every later one. A
-// retry attempt resets any earlier proof.
+// States works out the state of each file from a verified record: the same function for the run
+// that writes it and for every later one. A retry attempt resets any earlier proof.
 func States(r *journal.Record, files int) []State {
 	all := make([]State, files)
 	for i := range all {
@@ -70,8 +70,8 @@ func (s *State) Apply(r Result) {
 	}
 }
 
-// Complete writes the results that a killed run had received but not recorded: the restriction names the attempt, and the result follows from it
-// (crash table). It reports how many it wrote.
+// Complete writes the results that a killed run had received but not recorded: the restriction
+// names the attempt, and the result follows from it (crash table). It reports how many it wrote.
 func Complete(j *journal.Journal) (int, error) {
 	done := 0
 	for _, name := range j.Record().Unfinished() {

@@ -17,8 +17,8 @@ import (
 // CodeBundle says that a bundle is not what an export writes.
 const CodeBundle = "journal-bundle-invalid"
 
-// A bundle is a tar archive of the manifest and then every file of a journal, in the manifest's order (S153). It holds no path of the machine but the
-// approved root, which stands in the plan.
+// A bundle is a tar archive of the manifest and then every file of a journal, in the manifest's
+// order (S153). It holds no path of the machine but the approved root, which stands in the plan.
 const (
 	manifestName = "manifest.json"
 	bundleKind   = "file-upload-journal-bundle"
@@ -38,7 +38,8 @@ type bundledFile struct {
 	SHA256 string `json:"sha256"`
 }
 
-// Export writes a sound journal as a bundle. It changes nothing; from then on the journal must be used in one place only.
+// Export writes a sound journal as a bundle. It changes nothing; from then on the journal must be
+// used in one place only.
 func Export(dir string, w io.Writer) error {
 	files, r, err := journal.ReadFiles(dir, record.NewLayout())
 	if err != nil {
@@ -68,8 +69,8 @@ func add(t *tar.Writer, name string, data []byte) error {
 	return err
 }
 
-// Import makes a journal of a bundle in a new or empty private folder. Every digest, and the journal as a whole, is verified before the first file
-// is written.
+// Import makes a journal of a bundle in a new or empty private folder. Every digest, and the
+// journal as a whole, is verified before the first file is written.
 func Import(r io.Reader, dir string) error {
 	m, files, err := unpack(r)
 	if err != nil {

@@ -21,7 +21,8 @@ func refuse(code, field, format string, args ...any) error {
 	return &plan.Refusal{Code: code, Field: field, Message: fmt.Sprintf(format, args...)}
 }
 
-// Plan makes the unapproved envelope of an operator's statement about the first open question of the journal. Nothing is written.
+// Plan makes the unapproved envelope of an operator's statement about the first open question of
+// the journal. Nothing is written.
 func Plan(dir, outcome string, now time.Time) ([]byte, error) {
 	if !slices.Contains([]string{journal.OutcomeApplied, journal.OutcomeNotApplied, journal.OutcomeUnknown}, outcome) {
 		return nil, refuse("input-invalid", "outcome", "must be applied, not-applied or unknown")
@@ -45,7 +46,8 @@ func Plan(dir, outcome string, now time.Time) ([]byte, error) {
 	})
 }
 
-// Resolve appends an approved statement. It frees the journal for the other files, never the file that was interrupted.
+// Resolve appends an approved statement. It frees the journal for the other files, never the file
+// that was interrupted.
 func Resolve(dir string, envelope []byte, now time.Time) (journal.Status, error) {
 	e, err := plan.Parse(envelope)
 	if err != nil {

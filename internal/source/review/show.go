@@ -1,5 +1,5 @@
-// Package review is what a person does with the journal of a File run without the network: look at it, have it verified, and settle what only a person can
-// settle (S149-S151). Looking never writes.
+// Package review is what a person does with the journal of a File run without the network: look at
+// it, have it verified, and settle what only a person can settle (S149-S151). Looking never writes.
 package review
 
 import (
@@ -117,7 +117,8 @@ func (p *Report) describe(r *journal.Record) {
 	}
 }
 
-// throttledState is the state of a file whose result is missing but follows from a restriction: the next run will write it (crash table).
+// throttledState is the state of a file whose result is missing but follows from a restriction: the
+// next run will write it (crash table).
 func throttledState(r *journal.Record, number int, s record.State) record.State {
 	for _, kind := range []string{record.TypeAttempt, record.TypeRetryAttempt} {
 		name := journal.Numbered(kind, number)

@@ -1,5 +1,5 @@
-// Package sourcetest is the crash table of the source tool, written a second time from the requirements, for tests that kill a run and ask what the next
-// one must say.
+// Package sourcetest is the crash table of the source tool, written a second time from the
+// requirements, for tests that kill a run and ask what the next one must say.
 package sourcetest
 
 import (
@@ -14,13 +14,19 @@ import (
 
 // The verdicts of the crash table.
 const (
-	Provenance = "provenance" // nothing was begun, or the creation was not acknowledged here: this journal is never continued
-	Unresolved = "unresolved" // a request or an attempt has no end
-	Waiting    = "waiting"    // a restriction has not passed
-	Go         = "go"         // what was never attempted may be sent
+	// Provenance: nothing was begun, or the creation was not acknowledged here: this journal is
+	// never continued
+	Provenance = "provenance"
+	// Unresolved: a request or an attempt has no end
+	Unresolved = "unresolved"
+	// Waiting: a restriction has not passed
+	Waiting = "waiting"
+	// Go: what was never attempted may be sent
+	Go = "go"
 )
 
-// Verdict is what the next run must say, worked out from the names and nonces in the folder and from nothing of the product.
+// Verdict is what the next run must say, worked out from the names and nonces in the folder and
+// from nothing of the product.
 func Verdict(tb testing.TB, dir string, now time.Time) string {
 	tb.Helper()
 	files := Payloads(tb, dir)
