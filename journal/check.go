@@ -8,7 +8,7 @@ import (
 )
 
 // faults checks the entries against each other: numbering, chain, and every reference from one to
-// another (S113, S115).
+// another.
 func (r *Record) faults() []*Error {
 	var all []*Error
 	for _, check := range []func() []*Error{r.numbering, r.chain, r.attempts, r.closings, r.nonces, r.markerFaults} {
