@@ -12,6 +12,7 @@ import (
 
 	"github.com/ecluse-gate/ecluse/internal/cli"
 	"github.com/ecluse-gate/ecluse/internal/config"
+	"github.com/ecluse-gate/ecluse/internal/ecosystem"
 )
 
 // gateConfig are the flags by which commands of the gate find their configuration.
@@ -55,7 +56,7 @@ func (g *gateConfig) load(ctx context.Context, sys *cli.System) (*config.Config,
 		}
 	}
 	return config.Load(ctx, config.Options{
-		File: g.file, Environ: sys.Environ, Flags: flags,
+		File: g.file, Environ: sys.Environ, Flags: flags, Ecosystems: ecosystem.All(),
 		NPMRegistry: func(ctx context.Context) (string, error) { return npmRegistry(ctx, sys) },
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/ecluse-gate/ecluse/internal/ecosystem"
 	"github.com/ecluse-gate/ecluse/internal/policy"
 )
 
@@ -28,7 +29,7 @@ func (a *Admin) preview(w http.ResponseWriter, r *http.Request) {
 	err := dec.Decode(&specs)
 	var after *policy.Set
 	if err == nil {
-		after, err = policy.New(specs)
+		after, err = policy.New(specs, ecosystem.All())
 	}
 	if err != nil {
 		badRequest(w, "the rules cannot be read: "+err.Error())

@@ -43,7 +43,7 @@ func BenchmarkCompile(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		b.StopTimer()
-		store, err := Open(context.Background(), Options{Dir: b.TempDir(), Source: path, Ecosystems: []string{"npm"}})
+		store, err := Open(context.Background(), Options{Dir: b.TempDir(), Source: path, Ecosystems: npmOnly})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -73,7 +73,7 @@ func BenchmarkOpen(b *testing.B) {
 
 func largeStore(t testing.TB) *Store {
 	t.Helper()
-	store, err := Open(context.Background(), Options{Dir: t.TempDir(), Source: zipSeq(t, large, generate), Ecosystems: []string{"npm"}})
+	store, err := Open(context.Background(), Options{Dir: t.TempDir(), Source: zipSeq(t, large, generate), Ecosystems: npmOnly})
 	if err == nil {
 		err = store.Refresh(context.Background(), "npm")
 	}

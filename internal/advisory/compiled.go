@@ -3,6 +3,7 @@ package advisory
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -18,8 +19,8 @@ import (
 // place is found by comparing small numbers. The place of the i-th bound itself is 2i+1, what lies
 // between the bounds before and after it is even.
 type compiled struct {
-	ecosystem string
-	bounds    []ordered
+	ecosystem registry.Ecosystem
+	bounds    []registry.Comparable
 	texts     []string           // bounds as they were written
 	known     map[string]int32   // places of versions by their spelling
 	literal   map[string][]int32 // findings of listed versions that have no order
@@ -60,7 +61,7 @@ type storedAdvisory struct {
 }
 
 // compilePackage makes a package's facts ready. An error means that the stored data is broken.
-func compilePackage(ecosystem string, facts []fact) (*compiled, error) {
+func compilePackage(ecosystem registry.Ecosystem, facts []fact) (*compiled, error) {
 	c := &compiled{ecosystem: ecosystem, known: map[string]int32{}, literal: map[string][]int32{}, memo: map[string][]registry.Advisory{}}
 	extents := make([]osv.Extent, len(facts))
 	for i, f := range facts {
@@ -156,10 +157,18 @@ func compareBool(a, b bool) int {
 	return -1
 }
 
+// parse reads a version of the package's ecosystem.
+func (c *compiled) parse(text string) (registry.Comparable, error) {
+	if len(text) > osv.MaxText {
+		return nil, errors.New("version too long")
+	}
+	return c.ecosystem.ParseVersion(text)
+}
+
 // order builds the list of bounds.
 func (c *compiled) order(extents []osv.Extent) {
 	type bound struct {
-		version ordered
+		version registry.Comparable
 		text    string
 	}
 	var all []bound
@@ -169,7 +178,7 @@ func (c *compiled) order(extents []osv.Extent) {
 			return
 		}
 		seen[text] = true
-		if v, err := parseVersion(c.ecosystem, text); err == nil {
+		if v, err := c.parse(text); err == nil {
 			all = append(all, bound{v, text})
 		}
 	}
@@ -183,9 +192,9 @@ func (c *compiled) order(extents []osv.Extent) {
 			take(v)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b bound) int { return a.version.compare(b.version) })
+	slices.SortStableFunc(all, func(a, b bound) int { return a.version.Compare(b.version) })
 	for i, b := range all {
-		if i == 0 || all[i-1].version.compare(b.version) != 0 {
+		if i == 0 || all[i-1].version.Compare(b.version) != 0 {
 			c.bounds, c.texts = append(c.bounds, b.version), append(c.texts, b.text)
 		}
 		c.known[b.text] = int32(2*len(c.bounds) - 1)

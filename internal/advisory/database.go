@@ -53,11 +53,11 @@ type Info struct {
 const maxBrokenShare = 100
 
 // compileAndLoad compiles an export into a new file, and reads that back as a later start would.
-func compileAndLoad(ctx context.Context, path string, info Info, from string) (*index, error) {
-	if err := compileInto(ctx, path, &info, osv.Export(from)); err != nil {
+func compileAndLoad(ctx context.Context, path string, ecosystem registry.Ecosystem, info Info, from string) (*index, error) {
+	if err := compileInto(ctx, path, ecosystem, &info, osv.Export(from)); err != nil {
 		return nil, fmt.Errorf("compile: %w", err)
 	}
-	x, err := load(ctx, path, info.Ecosystem)
+	x, err := load(ctx, path, ecosystem)
 	if err != nil {
 		return nil, fmt.Errorf("verify: %v", err)
 	}
@@ -65,7 +65,7 @@ func compileAndLoad(ctx context.Context, path string, info Info, from string) (*
 }
 
 // compileInto writes the export into a new SQLite file at path. It counts in info what it does.
-func compileInto(ctx context.Context, path string, info *Info, export iter.Seq2[[]byte, error]) (err error) {
+func compileInto(ctx context.Context, path string, ecosystem registry.Ecosystem, info *Info, export iter.Seq2[[]byte, error]) (err error) {
 	db, err := sql.Open("sqlite", dsn(path, "_pragma", "journal_mode(off)", "_pragma", "synchronous(off)", "_pragma", "locking_mode(exclusive)"))
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func compileInto(ctx context.Context, path string, info *Info, export iter.Seq2[
 	if err != nil {
 		return err
 	}
-	if err := insertAll(ctx, tx, info, export); err != nil {
+	if err := insertAll(ctx, tx, ecosystem, info, export); err != nil {
 		return errors.Join(err, tx.Rollback())
 	}
 	return tx.Commit()
@@ -94,8 +94,8 @@ func dsn(path string, query ...string) string {
 	return u.String()
 }
 
-func insertAll(ctx context.Context, tx *sql.Tx, info *Info, export iter.Seq2[[]byte, error]) error {
-	w, err := newWriter(ctx, tx, info.Ecosystem)
+func insertAll(ctx context.Context, tx *sql.Tx, ecosystem registry.Ecosystem, info *Info, export iter.Seq2[[]byte, error]) error {
+	w, err := newWriter(ctx, tx, ecosystem)
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func insertAll(ctx context.Context, tx *sql.Tx, info *Info, export iter.Seq2[[]b
 		if err != nil {
 			return err
 		}
-		r, err := osv.Read(data, osvName(info.Ecosystem), info.Compiled)
+		r, err := osv.Read(data, ecosystem.OSVName, info.Compiled)
 		switch {
 		case errors.Is(err, osv.ErrElsewhere):
 			info.Elsewhere++
@@ -136,11 +136,11 @@ func insertAll(ctx context.Context, tx *sql.Tx, info *Info, export iter.Seq2[[]b
 
 // writer holds the prepared statements.
 type writer struct {
-	ecosystem        string
+	ecosystem        registry.Ecosystem
 	advisory, affect *sql.Stmt
 }
 
-func newWriter(ctx context.Context, tx *sql.Tx, ecosystem string) (*writer, error) {
+func newWriter(ctx context.Context, tx *sql.Tx, ecosystem registry.Ecosystem) (*writer, error) {
 	// A record that is there twice affects what either of the two affects.
 	advisory, err := tx.PrepareContext(ctx, `INSERT INTO advisory (id, aliases, malware, score, modified) VALUES (?, ?, ?, ?, ?)
 		ON CONFLICT (id) DO UPDATE SET malware = max(malware, excluded.malware),
@@ -168,7 +168,7 @@ func (w *writer) insert(ctx context.Context, r *osv.Record) error {
 			if err != nil {
 				return err
 			}
-			if _, err := w.affect.ExecContext(ctx, registry.CanonicalName(w.ecosystem, name), n, string(text)); err != nil {
+			if _, err := w.affect.ExecContext(ctx, w.ecosystem.Canonical(name), n, string(text)); err != nil {
 				return fmt.Errorf("record %s: %v", r.ID, err)
 			}
 		}

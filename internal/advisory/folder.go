@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ecluse-gate/ecluse/internal/durable"
+	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
 // keepDatabases is how many databases of one ecosystem stay: the last good one, and the one before
@@ -20,7 +21,7 @@ import (
 const keepDatabases = 2
 
 // A database is named after its ecosystem and a number that only grows:
-// "npm-1796126400000000000.db".
+// "eco-1796126400000000000.db".
 const databaseSuffix = ".db"
 
 func databaseName(ecosystem string, number int64) string {
@@ -57,20 +58,20 @@ func databases(dir, ecosystem string) ([]int64, error) {
 
 // loadNewest reads the newest database that verifies. The error says what was wrong with newer
 // ones; it is nil when there are none.
-func loadNewest(ctx context.Context, dir, ecosystem string) (*index, error) {
-	numbers, err := databases(dir, ecosystem)
+func loadNewest(ctx context.Context, dir string, ecosystem registry.Ecosystem) (*index, error) {
+	numbers, err := databases(dir, ecosystem.Name)
 	if err != nil {
 		return nil, err
 	}
 	var wrong error
 	for _, n := range numbers {
-		name := databaseName(ecosystem, n)
+		name := databaseName(ecosystem.Name, n)
 		x, err := load(ctx, filepath.Join(dir, name), ecosystem)
 		if err != nil {
 			wrong = errors.Join(wrong, fmt.Errorf("%s: %v", name, err))
 			continue
 		}
-		x.number, x.confirmed = n, confirmed(dir, ecosystem, n)
+		x.number, x.confirmed = n, confirmed(dir, ecosystem.Name, n)
 		return x, wrong
 	}
 	return nil, wrong
@@ -78,12 +79,12 @@ func loadNewest(ctx context.Context, dir, ecosystem string) (*index, error) {
 
 // compile makes a new database beside the others, verifies it by reading it back, and only then
 // gives it its name. Whatever dies on the way leaves the last good one as it was.
-func compile(ctx context.Context, folder *durable.Spools, dir string, info Info, from *export, old *index) (*index, error) {
+func compile(ctx context.Context, folder *durable.Spools, dir string, ecosystem registry.Ecosystem, info Info, from *export, old *index) (*index, error) {
 	spool, err := folder.Create()
 	if err != nil {
 		return nil, err
 	}
-	x, err := compileAndLoad(ctx, spool.Path(), info, from.path)
+	x, err := compileAndLoad(ctx, spool.Path(), ecosystem, info, from.path)
 	if err == nil {
 		err = plausible(x.info, old)
 	}

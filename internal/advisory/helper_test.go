@@ -12,20 +12,23 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ecluse-gate/ecluse/internal/ecosystem/ecosystemtest"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
 const fixtures = "testdata/export"
 
+var npmOnly = registry.Ecosystems{ecosystemtest.Named("npm")}
+
 // open opens a store in a folder of its own and looks at the source once for each ecosystem.
 func open(t testing.TB, source string) *Store {
 	t.Helper()
-	s, err := Open(context.Background(), Options{Dir: t.TempDir(), Source: source, Ecosystems: []string{"npm", "pypi"}, Interval: time.Hour})
+	s, err := Open(context.Background(), Options{Dir: t.TempDir(), Source: source, Ecosystems: ecosystemtest.All(), Interval: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	for _, e := range s.opts.Ecosystems {
+	for _, e := range s.opts.Ecosystems.Names() {
 		if err := s.Refresh(context.Background(), e); err != nil {
 			t.Fatalf("%s: %v", e, err)
 		}

@@ -17,7 +17,7 @@ const maxMemo = 1024
 // index is the data of one ecosystem in memory. Packages are made ready when they are first asked
 // about.
 type index struct {
-	ecosystem string
+	ecosystem registry.Ecosystem
 	packages  map[string]*entry
 	info      Info
 	number    int64     // of the database that it was read from
@@ -116,11 +116,11 @@ func (c *compiled) place(version string) (int32, bool) {
 	if at, ok := c.known[version]; ok {
 		return at, true
 	}
-	v, err := parseVersion(c.ecosystem, version)
+	v, err := c.parse(version)
 	if err != nil {
 		return 0, false
 	}
-	i, equal := sort.Find(len(c.bounds), func(i int) int { return v.compare(c.bounds[i]) })
+	i, equal := sort.Find(len(c.bounds), func(i int) int { return v.Compare(c.bounds[i]) })
 	if equal {
 		return int32(2*i + 1), true
 	}

@@ -186,7 +186,7 @@ func TestBrokenFactIsAnError(t *testing.T) {
 		"extent":  {&storedAdvisory{id: "A", aliases: "[]"}, "{"},
 		"aliases": {&storedAdvisory{id: "A", aliases: "?"}, "{}"},
 	} {
-		x := &index{ecosystem: "npm", packages: map[string]*entry{"x": {facts: []fact{f}}}}
+		x := &index{ecosystem: npmOnly[0], packages: map[string]*entry{"x": {facts: []fact{f}}}}
 		d := &Data{indexes: map[string]*index{"npm": x}}
 		for range 2 {
 			if got, err := d.Lookup(registry.Package{Ecosystem: "npm", Name: "x"}, "1.0.0"); err == nil || got != nil {

@@ -26,7 +26,7 @@ func TestSharedFolder(t *testing.T) {
 	}
 	start := func(s *source, swaps *int) *Store {
 		store, err := Open(context.Background(), Options{
-			Dir: dir, Source: "https://osv.example", Ecosystems: []string{"npm"}, Interval: time.Hour, Fetcher: s, OnSwap: func(*Data) { *swaps++ },
+			Dir: dir, Source: "https://osv.example", Ecosystems: npmOnly, Interval: time.Hour, Fetcher: s, OnSwap: func(*Data) { *swaps++ },
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -79,7 +79,7 @@ func TestSharedFolder(t *testing.T) {
 
 // A clock that is set back does not make old data the newest.
 func TestNumbersOnlyGrow(t *testing.T) {
-	store, err := Open(context.Background(), Options{Dir: t.TempDir(), Source: zipOf(t, npmRecords(3)...), Ecosystems: []string{"npm"}})
+	store, err := Open(context.Background(), Options{Dir: t.TempDir(), Source: zipOf(t, npmRecords(3)...), Ecosystems: npmOnly})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestNumbersOnlyGrow(t *testing.T) {
 	}
 	ahead := store.Data().indexes["npm"]
 	ahead.number += int64(time.Hour)
-	x, err := compile(context.Background(), store.folder, store.opts.Dir, Info{Ecosystem: "npm", Compiled: time.Now()}, &export{path: zipOf(t, npmRecords(4)...)}, ahead)
+	x, err := compile(context.Background(), store.folder, store.opts.Dir, npmOnly[0], Info{Ecosystem: "npm", Compiled: time.Now()}, &export{path: zipOf(t, npmRecords(4)...)}, ahead)
 	if err != nil || x.number != ahead.number+1 {
 		t.Errorf("%v, %v", x, err)
 	}

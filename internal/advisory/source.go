@@ -13,6 +13,7 @@ import (
 
 	"github.com/ecluse-gate/ecluse/internal/advisory/osv"
 	"github.com/ecluse-gate/ecluse/internal/durable"
+	"github.com/ecluse-gate/ecluse/internal/registry"
 	"github.com/ecluse-gate/ecluse/retryafter"
 )
 
@@ -50,12 +51,12 @@ func IsURL(source string) bool {
 }
 
 // Locate says where the export of one ecosystem is, given the configured source. "{ecosystem}" in
-// it stands for the name as OSV writes it (npm, PyPI). A URL that does not end in .zip is taken for
-// the root of OSV's own layout, {ecosystem}/all.zip; so is a folder in which that is found. A zip
-// or folder without a mark may hold several ecosystems.
-func Locate(source, ecosystem string) string {
+// it stands for the name as OSV writes it. A URL that does not end in .zip is taken for the root of
+// OSV's own layout, {ecosystem}/all.zip; so is a folder in which that is found. A zip or folder
+// without a mark may hold several ecosystems.
+func Locate(source string, ecosystem registry.Ecosystem) string {
 	const mark = "{ecosystem}"
-	name := osvName(ecosystem)
+	name := ecosystem.OSVName
 	switch {
 	case strings.Contains(source, mark):
 		return strings.ReplaceAll(source, mark, name)

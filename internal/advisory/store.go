@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ecluse-gate/ecluse/internal/durable"
+	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
 // Options make a Store.
@@ -18,8 +19,8 @@ type Options struct {
 	Dir string
 	// Source is the configured source, see Locate.
 	Source string
-	// Ecosystems are those to keep data of: "npm", "pypi".
-	Ecosystems []string
+	// Ecosystems are those to keep data of.
+	Ecosystems registry.Ecosystems
 	// Interval is the time between two looks at the source; at least a minute is kept.
 	Interval time.Duration
 	// Fetcher is needed for a source behind a URL only.
@@ -76,10 +77,10 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	data := &Data{indexes: map[string]*index{}}
 	for _, ecosystem := range o.Ecosystems {
 		x, err := loadNewest(ctx, o.Dir, ecosystem)
-		s.states[ecosystem] = &state{err: err}
+		s.states[ecosystem.Name] = &state{err: err}
 		if x != nil {
-			data.indexes[ecosystem] = x
-			s.states[ecosystem].checked = x.confirmed
+			data.indexes[ecosystem.Name] = x
+			s.states[ecosystem.Name].checked = x.confirmed
 		}
 	}
 	s.data.Store(data)
@@ -125,7 +126,7 @@ func (s *Store) Status() []Status {
 	defer s.mu.Unlock()
 	data := s.data.Load()
 	var out []Status
-	for _, ecosystem := range s.opts.Ecosystems {
+	for _, ecosystem := range s.opts.Ecosystems.Names() {
 		st := s.states[ecosystem]
 		status := Status{Info: Info{Ecosystem: ecosystem}, Checked: st.checked, Next: st.next, Err: st.err}
 		if x := data.indexes[ecosystem]; x != nil {
@@ -148,7 +149,7 @@ func (s *Store) Run(ctx context.Context) {
 		case <-timer.C:
 		}
 		var soonest time.Time
-		for _, ecosystem := range s.opts.Ecosystems {
+		for _, ecosystem := range s.opts.Ecosystems.Names() {
 			if at := s.nextOf(ecosystem); at.IsZero() || !time.Now().Before(at) {
 				_ = s.Refresh(ctx, ecosystem) // OnRefresh and Status tell
 			}
@@ -168,7 +169,11 @@ func (s *Store) nextOf(ecosystem string) time.Time {
 
 // Refresh looks at the source of one ecosystem once: fetch, compile, verify, swap. On any error the
 // data stays what it was.
-func (s *Store) Refresh(ctx context.Context, ecosystem string) error {
+func (s *Store) Refresh(ctx context.Context, name string) error {
+	ecosystem, ok := s.opts.Ecosystems.Named(name)
+	if !ok {
+		return s.opts.Ecosystems.Check(name)
+	}
 	var checked time.Time
 	folder, err := s.own()
 	switch {
@@ -182,14 +187,14 @@ func (s *Store) Refresh(ctx context.Context, ecosystem string) error {
 		err = nil
 	}
 	s.mu.Lock()
-	st := s.states[ecosystem]
+	st := s.states[name]
 	st.err, st.next = err, time.Now().Add(pause)
 	if checked.After(st.checked) {
 		st.checked = checked
 	}
 	s.mu.Unlock()
 	if s.opts.OnRefresh != nil && ctx.Err() == nil {
-		s.opts.OnRefresh(ecosystem, err)
+		s.opts.OnRefresh(name, err)
 	}
 	return err
 }
@@ -216,8 +221,8 @@ func (s *Store) pauseAfter(err error) time.Duration {
 }
 
 // renew asks the source, and returns when it confirmed or renewed the data.
-func (s *Store) renew(ctx context.Context, folder *durable.Spools, ecosystem string) (time.Time, error) {
-	old := s.data.Load().indexes[ecosystem]
+func (s *Store) renew(ctx context.Context, folder *durable.Spools, ecosystem registry.Ecosystem) (time.Time, error) {
+	old := s.data.Load().indexes[ecosystem.Name]
 	location, known := Locate(s.opts.Source, ecosystem), ""
 	if old != nil && old.info.Source == location {
 		known = old.info.Validator
@@ -226,18 +231,18 @@ func (s *Store) renew(ctx context.Context, folder *durable.Spools, ecosystem str
 	if errors.Is(err, errUnchanged) {
 		now := time.Now()
 		// for the next reader of the folder
-		return now, folder.Touch(databaseName(ecosystem, old.number), now)
+		return now, folder.Touch(databaseName(ecosystem.Name, old.number), now)
 	}
 	if err != nil {
 		return time.Time{}, err
 	}
 	defer from.release()
-	info := Info{Ecosystem: ecosystem, Source: location, Validator: from.validator, Compiled: time.Now()}
-	x, err := compile(ctx, folder, s.opts.Dir, info, from, old)
+	info := Info{Ecosystem: ecosystem.Name, Source: location, Validator: from.validator, Compiled: time.Now()}
+	x, err := compile(ctx, folder, s.opts.Dir, ecosystem, info, from, old)
 	if x == nil {
 		return time.Time{}, err
 	}
-	s.put(ecosystem, x)
+	s.put(ecosystem.Name, x)
 	return info.Compiled, err
 }
 
@@ -246,18 +251,18 @@ func (s *Store) renew(ctx context.Context, folder *durable.Spools, ecosystem str
 var errAdopted = errors.New("another process is refreshing the advisories")
 
 // adopt takes over what another process has compiled, and returns when the source confirmed it.
-func (s *Store) adopt(ctx context.Context, ecosystem string) (time.Time, error) {
-	old := s.data.Load().indexes[ecosystem]
-	numbers, err := databases(s.opts.Dir, ecosystem)
+func (s *Store) adopt(ctx context.Context, ecosystem registry.Ecosystem) (time.Time, error) {
+	old := s.data.Load().indexes[ecosystem.Name]
+	numbers, err := databases(s.opts.Dir, ecosystem.Name)
 	if err == nil && old != nil && len(numbers) > 0 && numbers[0] == old.number {
-		return confirmed(s.opts.Dir, ecosystem, old.number), errAdopted
+		return confirmed(s.opts.Dir, ecosystem.Name, old.number), errAdopted
 	}
 	x, err := loadNewest(ctx, s.opts.Dir, ecosystem)
 	switch {
 	case x == nil:
 		return time.Time{}, errors.Join(errors.New("another process holds the advisory folder and has loaded no data yet"), err)
 	case old == nil || old.number != x.number:
-		s.put(ecosystem, x)
+		s.put(ecosystem.Name, x)
 	}
 	return x.confirmed, errors.Join(errAdopted, err)
 }

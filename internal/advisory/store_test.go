@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ecluse-gate/ecluse/internal/ecosystem/ecosystemtest"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
@@ -82,7 +83,7 @@ func zipBytes(t testing.TB, records ...string) []byte {
 func remote(t testing.TB, s *source, swapped *int) *Store {
 	t.Helper()
 	store, err := Open(context.Background(), Options{
-		Dir: t.TempDir(), Source: "https://osv.example/exports", Ecosystems: []string{"npm"}, Interval: time.Hour, Fetcher: s,
+		Dir: t.TempDir(), Source: "https://osv.example/exports", Ecosystems: npmOnly, Interval: time.Hour, Fetcher: s,
 		OnSwap: func(d *Data) {
 			if !d.Loaded("npm") {
 				t.Error("told of data that is not there")
@@ -332,7 +333,7 @@ func TestSwapUnderReaders(t *testing.T) {
 		}
 	}
 	write("A")
-	store, err := Open(context.Background(), Options{Dir: t.TempDir(), Source: source, Ecosystems: []string{"npm"}})
+	store, err := Open(context.Background(), Options{Dir: t.TempDir(), Source: source, Ecosystems: npmOnly})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -388,7 +389,7 @@ func TestLocate(t *testing.T) {
 		{folder + "/plain", "pypi", folder + "/plain"},
 		{folder + "/{ecosystem}.zip", "npm", folder + "/npm.zip"},
 	} {
-		if got := Locate(c.source, c.ecosystem); got != c.want {
+		if got := Locate(c.source, ecosystemtest.Named(c.ecosystem)); got != c.want {
 			t.Errorf("Locate(%s, %s) = %s, want %s", c.source, c.ecosystem, got, c.want)
 		}
 	}

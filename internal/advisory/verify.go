@@ -10,11 +10,13 @@ import (
 	"io"
 	"strconv"
 	"time"
+
+	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
 // load opens a compiled database, verifies it and reads it into memory. Whatever is not as it was
 // written is an error: another schema, another ecosystem, a damaged page, a row too few.
-func load(ctx context.Context, path, ecosystem string) (x *index, err error) {
+func load(ctx context.Context, path string, ecosystem registry.Ecosystem) (x *index, err error) {
 	db, err := sql.Open("sqlite", dsn(path, "mode", "ro", "immutable", "1"))
 	if err != nil {
 		return nil, err
@@ -28,8 +30,8 @@ func load(ctx context.Context, path, ecosystem string) (x *index, err error) {
 	if err := x.info.read(ctx, db); err != nil {
 		return nil, err
 	}
-	if x.info.Ecosystem != ecosystem {
-		return nil, fmt.Errorf("the database is for %q, not %q", x.info.Ecosystem, ecosystem)
+	if x.info.Ecosystem != ecosystem.Name {
+		return nil, fmt.Errorf("the database is for %q, not %q", x.info.Ecosystem, ecosystem.Name)
 	}
 	is, err := x.readRows(ctx, db)
 	should := content{x.info.Records, x.info.Affected, x.info.Digest}

@@ -79,7 +79,7 @@ func TestDamagedDatabases(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			source := filepath.Join(t.TempDir(), "all.zip")
-			o := Options{Dir: t.TempDir(), Source: source, Ecosystems: []string{"npm"}}
+			o := Options{Dir: t.TempDir(), Source: source, Ecosystems: npmOnly}
 			store, err := Open(context.Background(), o)
 			if err != nil {
 				t.Fatal(err)
@@ -138,7 +138,7 @@ func TestCounts(t *testing.T) {
 		oneRecord("GHSA-twice", "x", `"versions":["7.0.0"]`), oneRecord("GHSA-twice", "x", `"versions":["8.0.0"]`), oneRecord("GHSA-twice", "x", `"versions":["8.0.0"]`),
 		`{"id":"W","withdrawn":"2020-01-01T00:00:00Z","affected":[{"package":{"ecosystem":"npm","name":"x"}}]}`,
 		`{"id":"E","affected":[{"package":{"ecosystem":"Go","name":"x"}}]}`, `broken`)
-	store, err := Open(context.Background(), Options{Dir: t.TempDir(), Source: zipOf(t, records...), Ecosystems: []string{"npm"}})
+	store, err := Open(context.Background(), Options{Dir: t.TempDir(), Source: zipOf(t, records...), Ecosystems: npmOnly})
 	if err == nil {
 		err = store.Refresh(context.Background(), "npm")
 	}
@@ -166,7 +166,7 @@ func TestTwiceIsTheWorse(t *testing.T) {
 		`{"id":"A","severity":[{"type":"CVSS_V3","score":"7.0"}],"aliases":["MAL-1"],` + affected + `}`,
 	}
 	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}} {
-		store, err := Open(context.Background(), Options{Dir: t.TempDir(), Source: zipOf(t, records[order[0]], records[order[1]], records[order[2]]), Ecosystems: []string{"npm"}})
+		store, err := Open(context.Background(), Options{Dir: t.TempDir(), Source: zipOf(t, records[order[0]], records[order[1]], records[order[2]]), Ecosystems: npmOnly})
 		if err == nil {
 			err = store.Refresh(context.Background(), "npm")
 		}
@@ -194,7 +194,7 @@ func TestStoppedWhileCompiling(t *testing.T) {
 			}
 		}
 	})
-	err := compileInto(ctx, filepath.Join(dir, "x.db"), &Info{Ecosystem: "npm"}, export)
+	err := compileInto(ctx, filepath.Join(dir, "x.db"), npmOnly[0], &Info{Ecosystem: "npm"}, export)
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
@@ -217,7 +217,7 @@ func TestLeftovers(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "1234.part"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	store, err := Open(context.Background(), Options{Dir: dir, Ecosystems: []string{"npm"}})
+	store, err := Open(context.Background(), Options{Dir: dir, Ecosystems: npmOnly})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +230,7 @@ func TestFolderThatCannotBe(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(context.Background(), Options{Dir: filepath.Join(file, "below"), Ecosystems: []string{"npm"}}); err == nil {
+	if _, err := Open(context.Background(), Options{Dir: filepath.Join(file, "below"), Ecosystems: npmOnly}); err == nil {
 		t.Error("opened")
 	}
 }

@@ -68,7 +68,7 @@ func comesOfAge(b *testing.B, g *gate.Gate, last time.Time, request gate.Listing
 	var rules [2]*policy.Set
 	for i, half := range []time.Duration{-12 * time.Hour, 12 * time.Hour} {
 		var err error
-		if rules[i], err = policy.New([]policy.Spec{{Name: "min-age", Type: policy.AllowIfOlderThan, Age: time.Since(last) + half}}); err != nil {
+		if rules[i], err = policy.New([]policy.Spec{{Name: "min-age", Type: policy.AllowIfOlderThan, Age: time.Since(last) + half}}, nil); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/ecluse-gate/ecluse/internal/config"
+	"github.com/ecluse-gate/ecluse/internal/ecosystem"
 	"github.com/ecluse-gate/ecluse/internal/obs"
 )
 
@@ -33,7 +34,7 @@ func benchServer(b testing.TB, registry http.Handler, settings ...string) *App {
 	for i := 0; i+1 < len(settings); i += 2 {
 		flags[settings[i]] = settings[i+1]
 	}
-	cfg, err := config.Load(b.Context(), config.Options{Flags: flags})
+	cfg, err := config.Load(b.Context(), config.Options{Flags: flags, Ecosystems: ecosystem.All()})
 	if err != nil {
 		b.Fatal(err)
 	}

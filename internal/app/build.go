@@ -18,6 +18,7 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/cache"
 	"github.com/ecluse-gate/ecluse/internal/config"
 	"github.com/ecluse-gate/ecluse/internal/cooldownfile"
+	"github.com/ecluse-gate/ecluse/internal/ecosystem"
 	"github.com/ecluse-gate/ecluse/internal/gate"
 	"github.com/ecluse-gate/ecluse/internal/obs"
 	"github.com/ecluse-gate/ecluse/internal/policy"
@@ -40,7 +41,7 @@ type BuildOptions struct {
 // Build makes the whole gate from a configuration: one cooldown table for the process, one way out,
 // and the mounts (R29).
 func Build(o BuildOptions) (*App, error) {
-	rules, err := policy.New(o.Config.Rules)
+	rules, err := policy.New(o.Config.Rules, ecosystem.All())
 	if err != nil {
 		return nil, err
 	}

@@ -11,10 +11,9 @@ import (
 
 	"github.com/ecluse-gate/ecluse/internal/advisory"
 	"github.com/ecluse-gate/ecluse/internal/config"
-	"github.com/ecluse-gate/ecluse/internal/npm"
+	"github.com/ecluse-gate/ecluse/internal/ecosystem"
 	"github.com/ecluse-gate/ecluse/internal/obs"
 	"github.com/ecluse-gate/ecluse/internal/policy"
-	"github.com/ecluse-gate/ecluse/internal/pypi"
 	"github.com/ecluse-gate/ecluse/internal/upstream"
 )
 
@@ -62,7 +61,7 @@ func (r *rulebook) close() {
 func (a *App) Reload(cfg *config.Config, err error) {
 	if err == nil {
 		var rules *policy.Set
-		if rules, err = policy.New(cfg.Rules); err == nil {
+		if rules, err = policy.New(cfg.Rules, ecosystem.All()); err == nil {
 			a.rules.use(rules)
 			a.logger.Info("rules reloaded", slog.Int("rules", len(cfg.Rules)))
 			return
@@ -79,7 +78,7 @@ func (b *builder) openAdvisories(ctx context.Context, r *rulebook) error {
 		return nil
 	}
 	store, err := advisory.Open(ctx, advisory.Options{
-		Dir: filepath.Join(b.Config.DataDir, "advisories"), Source: c.Source, Ecosystems: []string{npm.Ecosystem, pypi.Ecosystem},
+		Dir: filepath.Join(b.Config.DataDir, "advisories"), Source: c.Source, Ecosystems: ecosystem.All(),
 		Interval: c.Interval, Fetcher: advisorySource{b.client}, OnSwap: func(*advisory.Data) { r.use(nil) },
 		OnRefresh: func(ecosystem string, err error) {
 			b.metrics.AdvisoryRead(ecosystem, err == nil)
@@ -109,8 +108,8 @@ func (a *App) ReadAdvisories(ctx context.Context) error {
 		return nil
 	}
 	var all error
-	for _, ecosystem := range []string{npm.Ecosystem, pypi.Ecosystem} {
-		all = errors.Join(all, a.rules.advisories.Refresh(ctx, ecosystem))
+	for _, name := range ecosystem.All().Names() {
+		all = errors.Join(all, a.rules.advisories.Refresh(ctx, name))
 	}
 	return all
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/ecluse-gate/ecluse/internal/admin"
 	"github.com/ecluse-gate/ecluse/internal/config"
+	"github.com/ecluse-gate/ecluse/internal/ecosystem"
 	"github.com/ecluse-gate/ecluse/internal/fake/fakenpm"
 	"github.com/ecluse-gate/ecluse/internal/fake/fakepypi"
 	"github.com/ecluse-gate/ecluse/internal/fake/memnet"
@@ -157,7 +158,7 @@ func (w *world) config(yaml string) *config.Config {
 	text := fmt.Sprintf("dataDir: '"+w.dataDir+"'\nmounts: {npm: {%s}, pypi: {%s}}\negress: {allowHTTP: [%s]}\n%s", npm, pypi,
 		strings.Join([]string{publicHost, privateHost, indexHost, filesHost, ownHost, houseHost}, ", "), rest)
 	cfg, err := config.Load(w.t.Context(), config.Options{
-		File: "test.yaml", ReadFile: func(string) ([]byte, error) { return []byte(text), nil },
+		File: "test.yaml", Ecosystems: ecosystem.All(), ReadFile: func(string) ([]byte, error) { return []byte(text), nil },
 	})
 	if err != nil {
 		w.t.Fatal(err)

@@ -41,7 +41,7 @@ func check(files map[string]string) []string {
 func sound() map[string]string {
 	return map[string]string{
 		archtest.Page: "# Rooms\n\n| level | room | for | never | may import |\n|---|---|---|---|---|\n" +
-			"| 0 | `base` | a | b | |\n| 0 | `side` | a | b | |\n| 1 | `mid` | a | b | `base` |\n" +
+			"| 0 | `base` | a | b | |\n| 0 | `side` | a | b | |\n| 1 | `mid` | a | b, an ecosystem's name | `base` |\n" +
 			"| test | `fake` | a | b | |\n| roof | `cmd/x` | a | b | `base`, `mid` |\n\n| too large | why |\n|---|---|\n",
 		"go.mod":              "module m\n\nrequire x.org/a v1.2.3\n\nrequire (\n\tx.org/b/v2 v2.0.0\n\tx.org/c v1.0.0 // indirect\n)\n",
 		archtest.Dependencies: "| module | a |\n|---|---|\n| `x.org/a`, `x.org/b/v2` | b |\n",
@@ -49,7 +49,7 @@ func sound() map[string]string {
 			"| R7 | seven | [mid/a_test.go](../mid/a_test.go) |\n| R9 | nine | not built yet |\n",
 		"base/a.go":      "package base\n",
 		"side/a.go":      "package side\n",
-		"mid/a.go":       "package mid\n\nimport _ \"m/base\"\n\nfunc f() {\n\t// R9: within\n}\n",
+		"mid/a.go":       "package mid // npm\n\nimport _ \"m/base\"\n\nfunc f() {\n\t// R9: within\n}\n",
 		"mid/a_test.go":  "package mid_test\n\nimport (\n\t_ \"m/fake\"\n\t_ \"m/mid\"\n)\n\n// R7: it holds.\nfunc TestA() {}\n",
 		"fake/a.go":      "package fake\n",
 		"cmd/x/main.go":  "package main\n\nimport (\n\t_ \"fmt\"\n\t_ \"m/base\"\n\t_ \"m/mid\"\n)\n",
@@ -80,7 +80,7 @@ func TestEveryRuleCanFail(t *testing.T) {
 		{"an import that the row does not name", "mid/a.go", "m/base", "m/side", "mid/a.go: imports side, which the row of mid does not name"},
 		{"also in tests", "mid/a_test.go", "m/fake", "m/side", "mid/a_test.go: imports side"},
 		{"an import of a package without a row", "cmd/x/main.go", "m/mid", "m/unknown", "imports unknown, which the row of cmd/x does not name"},
-		{"a row that names a package beside", archtest.Page, "| 1 | `mid` | a | b | `base` |", "| 0 | `mid` | a | b | `base` |", "the row of mid names base, which does not lie below it"},
+		{"a row that names a package beside", archtest.Page, "| 1 | `mid` ", "| 0 | `mid` ", "the row of mid names base, which does not lie below it"},
 		{"a row that names a package above", archtest.Page, "| 0 | `side` | a | b | |", "| 0 | `side` | a | b | `mid` |", "the row of side names mid, which does not lie below it"},
 		{"a row that names a test package", archtest.Page, "`base`, `mid` |", "`base`, `mid`, `fake` |", "the row of cmd/x names fake, a test package"},
 		{"a row that names no package", archtest.Page, "`base`, `mid` |", "`base`, `mid`, `gone` |", "names gone, which has no row"},
@@ -89,6 +89,8 @@ func TestEveryRuleCanFail(t *testing.T) {
 		{"a test package in product code", "cmd/x/main.go", "m/mid", "m/fake", "product code imports the test package fake"},
 		{"a level that is none", archtest.Page, "| 0 | `side`", "| x | `side`", `level "x" is neither`},
 		{"two rows", archtest.Page, table, table + "| 0 | `side` | a | b | |\n", "side has two rows"},
+		{"a text that names an ecosystem", "mid/a.go", "base\"\n", "base\"\n\nvar s = `x.npm.y`\n", "mid/a.go: names an ecosystem, which the row of mid forbids: line 5: x.npm.y"},
+		{"an identifier that names an ecosystem", "mid/a.go", "base\"\n", "base\"\n\nvar usePyPI bool\n", "forbids: line 5: usePyPI"},
 		{"a long file", "base/a.go", "package base\n", "package base\n" + long, "base/a.go: 461 lines, more than 450"},
 		{"a long test file", "mid/a_test.go", "package mid_test\n", "package mid_test\n" + long, "mid/a_test.go: 4"},
 		{"a long function", "base/a.go", "package base\n", "package base\n\nfunc f() {\n" + long[:44] + "}\n", "base/a.go: f: more than 45 lines"},

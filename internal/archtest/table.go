@@ -26,6 +26,8 @@ type row struct {
 	room  string
 	level int
 	may   []string
+	// namesNone tells that the room's product code names no ecosystem.
+	namesNone bool
 }
 
 type exception struct{ what, why string }
@@ -83,7 +85,7 @@ func cellsOf(line string) []string {
 func isCode(cell string) bool { return len(cell) > 2 && cell[0] == '`' && cell[len(cell)-1] == '`' }
 
 func readRow(cells []string) (row, error) {
-	r := row{room: strings.Trim(cells[1], "`")}
+	r := row{room: strings.Trim(cells[1], "`"), namesNone: strings.Contains(cells[3], namesNone)}
 	switch cells[0] {
 	case "roof":
 		r.level = roof

@@ -28,6 +28,7 @@ type source struct {
 	lines int
 	ours  []string // imported packages of this module
 	long  []string // functions over the limit, as "file: name", product code only
+	named []string // what names an ecosystem, product code only
 
 	syntax *ast.File
 	files  *token.FileSet
@@ -128,6 +129,7 @@ func readSource(name string, text []byte, module string) (source, error) {
 	if src.test {
 		return src, nil
 	}
+	src.named = ecosystemsNamed(files, f)
 	for _, d := range f.Decls {
 		fn, ok := d.(*ast.FuncDecl)
 		if !ok {
@@ -150,6 +152,7 @@ func checkRooms(p page, rooms map[string][]source) (findings []string) {
 		}
 		for _, f := range files {
 			findings = append(findings, checkImports(p, r, f)...)
+			findings = append(findings, checkEcosystems(r, f)...)
 		}
 	}
 	for room := range p.rows {

@@ -140,7 +140,7 @@ func paced(b *testing.B, body []byte) {
 // minAge are the rules of a cold listing.
 func minAge(b *testing.B) *policy.Set {
 	b.Helper()
-	rules, err := policy.New([]policy.Spec{{Name: "min-age", Type: policy.AllowIfOlderThan, Age: 24 * time.Hour}})
+	rules, err := policy.New([]policy.Spec{{Name: "min-age", Type: policy.AllowIfOlderThan, Age: 24 * time.Hour}}, nil)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -21,7 +21,7 @@ import (
 func (l *loader) refuseUnknown() {
 	known, groups := map[string]bool{}, map[string]bool{"rules": true, "budget": true}
 	var names []string
-	for _, k := range keys() {
+	for _, k := range keys(l.opts.Ecosystems) {
 		known[k.path] = true
 		names = append(names, k.path)
 		for i, c := range k.path {

@@ -14,6 +14,7 @@ import (
 	"github.com/ecluse-gate/ecluse/cooldown"
 	"github.com/ecluse-gate/ecluse/internal/integrity"
 	"github.com/ecluse-gate/ecluse/internal/policy"
+	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
 // Config is a whole and checked configuration. Its fields are the keys of the file, with their
@@ -166,6 +167,8 @@ type Options struct {
 	File    string            // path of the YAML file; "" = none
 	Environ []string          // "KEY=value" lines; only ECLUSE_ variables are looked at
 	Flags   map[string]string // by key path, only those given
+	// Ecosystems are those that mounts and rules may speak of.
+	Ecosystems registry.Ecosystems
 	// ReadFile reads the configuration file and the files it names; nil means os.ReadFile.
 	ReadFile func(string) ([]byte, error)
 	// NPMRegistry is asked for the npm upstream when no layer names one. nil makes a missing one a

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ecluse-gate/ecluse/internal/config"
+	"github.com/ecluse-gate/ecluse/internal/ecosystem/ecosystemtest"
 	"github.com/ecluse-gate/ecluse/internal/policy"
 )
 
@@ -22,7 +23,7 @@ const fileName = "ecluse.yaml"
 // upstream.
 func with(file string, environ ...string) config.Options {
 	return config.Options{
-		File: fileName, Environ: environ,
+		File: fileName, Environ: environ, Ecosystems: ecosystemtest.All(),
 		ReadFile: func(name string) ([]byte, error) {
 			if name != fileName {
 				return nil, fs.ErrNotExist

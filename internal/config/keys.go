@@ -3,6 +3,8 @@ package config
 import (
 	"slices"
 	"strings"
+
+	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
 // key is one setting: where it stands in the file, its default as the file would write it, and
@@ -41,7 +43,7 @@ const (
 
 // keys is every setting but the rules, in the order in which the documentation and `ecluse check`
 // show them.
-func keys() []key {
+func keys(known registry.Ecosystems) []key {
 	return []key{
 		{path: "listen", def: "127.0.0.1:4873", into: func(c *Config) any { return (*hostPort)(&c.Listen) }},
 		{path: "publicURL", into: func(c *Config) any { return &c.PublicURL }},
@@ -54,7 +56,7 @@ func keys() []key {
 			path: "mounts.npm.privateFailure", def: string(Refuse), oneOf: []string{string(Refuse), string(Degrade)},
 			into: func(c *Config) any { return (*string)(&c.Mounts.NPM.PrivateFailure) },
 		},
-		{path: "mounts.npm.firstParty", into: func(c *Config) any { return &c.Mounts.NPM.FirstParty }},
+		{path: "mounts.npm.firstParty", into: func(c *Config) any { return packageNames{&c.Mounts.NPM.FirstParty, known} }},
 		{
 			path: "mounts.npm.scopedPath.public", def: PathEncoded, oneOf: []string{PathEncoded, PathLiteral},
 			into: func(c *Config) any { return &c.Mounts.NPM.ScopedPath.Public },
@@ -73,7 +75,7 @@ func keys() []key {
 			path: "mounts.pypi.privateFailure", def: string(Refuse), oneOf: []string{string(Refuse), string(Degrade)},
 			into: func(c *Config) any { return (*string)(&c.Mounts.PyPI.PrivateFailure) },
 		},
-		{path: "mounts.pypi.firstParty", into: func(c *Config) any { return &c.Mounts.PyPI.FirstParty }},
+		{path: "mounts.pypi.firstParty", into: func(c *Config) any { return packageNames{&c.Mounts.PyPI.FirstParty, known} }},
 		{path: pypiMirror, into: func(c *Config) any { return &c.Mounts.PyPI.Mirror.URL }},
 		{path: pypiMirrorIndex, into: func(c *Config) any { return &c.Mounts.PyPI.Mirror.Index }},
 		{path: pypiMirrorUsername, into: func(c *Config) any { return &c.Mounts.PyPI.Mirror.UsernameFile }},
@@ -113,7 +115,7 @@ func keys() []key {
 // reported even where a stronger layer hides it: the file would be wrong again as soon as the
 // variable is gone.
 func (l *loader) readKeys() {
-	for _, k := range keys() {
+	for _, k := range keys(l.opts.Ecosystems) {
 		said := []value{{scalar: k.def, layer: FromDefault}}
 		for _, y := range l.layers {
 			if v, ok := y[k.path]; ok {

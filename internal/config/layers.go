@@ -84,7 +84,7 @@ const envPrefix = "ECLUSE_"
 // matter within a key.
 func (l *loader) readEnviron() layer {
 	known := map[string]string{}
-	for _, k := range keys() {
+	for _, k := range keys(l.opts.Ecosystems) {
 		known[foldEnv(strings.ReplaceAll(k.path, ".", "__"))] = k.path
 	}
 	for _, path := range l.rulePaths() {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ecluse-gate/ecluse/internal/integrity"
 	"github.com/ecluse-gate/ecluse/internal/policy"
+	"github.com/ecluse-gate/ecluse/internal/registry"
 
 	"github.com/ecluse-gate/ecluse/cooldown"
 )
@@ -78,8 +79,8 @@ func parseList(dst any, v value) (known bool, err error) {
 		*list, err = parseEach(v, parseAuthority)
 	case *[]netip.Prefix:
 		*list, err = parseEach(v, parsePrefix)
-	case *[]policy.Pattern:
-		*list, err = parseEach(v, parseName)
+	case packageNames:
+		*list.into, err = parseEach(v, list.parse)
 	default:
 		return false, nil
 	}
@@ -136,9 +137,15 @@ func (v value) items() ([]string, error) {
 	return out, nil
 }
 
-// parseName reads the name of a package, all versions of it.
-func parseName(text string) (policy.Pattern, error) {
-	p, err := policy.ParsePattern(text)
+// packageNames is a list of names of packages.
+type packageNames struct {
+	into  *[]policy.Pattern
+	known registry.Ecosystems
+}
+
+// parse reads the name of a package, all versions of it.
+func (n packageNames) parse(text string) (policy.Pattern, error) {
+	p, err := policy.ParsePattern(text, n.known)
 	switch {
 	case err != nil:
 		return p, problemf("%v", err)

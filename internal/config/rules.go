@@ -140,7 +140,7 @@ func (l *loader) readRule(name string, fields map[string]value) {
 	if len(l.problems.List) > before {
 		return
 	}
-	if _, err := policy.New([]policy.Spec{spec}); err != nil {
+	if _, err := policy.New([]policy.Spec{spec}, l.opts.Ecosystems); err != nil {
 		l.problems.add(at, anyOf(fields), "%v", err)
 	} else if enabled {
 		l.cfg.Rules = append(l.cfg.Rules, spec)

@@ -18,7 +18,7 @@ func TestRenderingsAreBounded(t *testing.T) {
 	g.Ecosystem.Render = func(v registry.View) (registry.Rendering, error) {
 		return registry.Rendering{Body: append([]byte(v.Base), v.Parts[0].Document.Source()...)}, nil
 	}
-	rules, err := policy.New([]policy.Spec{{Name: "min-age", Type: policy.AllowIfOlderThan, Age: time.Hour}})
+	rules, err := policy.New([]policy.Spec{{Name: "min-age", Type: policy.AllowIfOlderThan, Age: time.Hour}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

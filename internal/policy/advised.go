@@ -16,7 +16,7 @@ type advised struct {
 	denyUnavailable bool
 }
 
-func buildAdvised(s Spec) (rule, error) {
+func buildAdvised(s Spec, _ registry.Ecosystems) (rule, error) {
 	if !(s.MinCVSS >= 0 && s.MinCVSS <= 10) { // NaN as well
 		return nil, fmt.Errorf("minCVSS %v: CVSS scores range from 0 to 10", s.MinCVSS)
 	}

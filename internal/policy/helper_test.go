@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ecluse-gate/ecluse/internal/ecosystem/ecosystemtest"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
@@ -19,7 +20,7 @@ func subject(name, version string, published time.Time) Subject {
 
 func mustSet(t testing.TB, specs ...Spec) *Set {
 	t.Helper()
-	s, err := New(specs)
+	s, err := New(specs, ecosystemtest.All())
 	if err != nil {
 		t.Fatal(err)
 	}

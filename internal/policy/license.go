@@ -9,6 +9,8 @@ import (
 	"unicode"
 
 	"github.com/github/go-spdx/v2/spdxexp"
+
+	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
 // Bounds of what is read as a licence expression: reading one costs time that grows fast with its
@@ -41,7 +43,7 @@ const (
 	unreadable
 )
 
-func buildLicense(s Spec) (rule, error) {
+func buildLicense(s Spec, _ registry.Ecosystems) (rule, error) {
 	if len(s.Licenses) == 0 {
 		return nil, fmt.Errorf("%s needs licenses, as in MIT", s.Type)
 	}

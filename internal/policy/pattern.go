@@ -7,19 +7,26 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
-// Pattern matches packages by identity: "name", "@scope/*", "name@1.2.3", optionally "npm:" in
-// front. Names are compared as the subject's ecosystem compares them.
+// Pattern matches packages by identity: "name", "@scope/*", "name@1.2.3", optionally with an
+// ecosystem in front. Names are compared as the subject's ecosystem compares them.
 type Pattern struct {
 	ecosystem, scope, name, version string
-	pypi                            string // name as PyPI compares it
+	spellings                       []spelling
 }
 
-// ParsePattern reads a pattern.
-func ParsePattern(text string) (Pattern, error) {
+// spelling is a name as one ecosystem compares names.
+type spelling struct {
+	ecosystem string
+	name      string
+	canonical func(string) string
+}
+
+// ParsePattern reads a pattern over the ecosystems that are known.
+func ParsePattern(text string, known registry.Ecosystems) (Pattern, error) {
 	var p Pattern
 	rest := text
 	if eco, after, ok := strings.Cut(rest, ":"); ok {
-		if err := checkEcosystem(eco); err != nil {
+		if err := known.Check(eco); err != nil {
 			return p, fmt.Errorf("package pattern %q: %w", text, err)
 		}
 		p.ecosystem, rest = eco, after
@@ -34,7 +41,9 @@ func ParsePattern(text string) (Pattern, error) {
 		p.scope, rest = scope, ""
 	}
 	p.name = rest
-	p.pypi = registry.CanonicalName("pypi", rest)
+	for _, e := range known {
+		p.spellings = append(p.spellings, spelling{e.Name, e.Canonical(rest), e.Canonical})
+	}
 	bad := strings.ContainsAny(p.scope+p.name+p.version, "*? \t") || p.name == "" && len(p.scope) < 2 ||
 		p.scope != "" && (p.scope[0] != '@' || p.version != "" || strings.Contains(p.scope, "/"))
 	if bad {
@@ -71,8 +80,10 @@ func (p Pattern) MatchPackage(ecosystem, name string) bool {
 	if p.scope != "" {
 		return len(name) > len(p.scope) && name[len(p.scope)] == '/' && strings.HasPrefix(name, p.scope)
 	}
-	if ecosystem == "pypi" {
-		return p.pypi == registry.CanonicalName(ecosystem, name)
+	for i := range p.spellings {
+		if s := &p.spellings[i]; s.ecosystem == ecosystem {
+			return s.name == s.canonical(name)
+		}
 	}
 	return p.name == name
 }
@@ -80,10 +91,10 @@ func (p Pattern) MatchPackage(ecosystem, name string) bool {
 // HasVersion reports whether the pattern is limited to one version.
 func (p Pattern) HasVersion() bool { return p.version != "" }
 
-func parsePatterns(texts []string) ([]Pattern, error) {
+func parsePatterns(texts []string, known registry.Ecosystems) ([]Pattern, error) {
 	patterns := make([]Pattern, 0, len(texts))
 	for _, text := range texts {
-		p, err := ParsePattern(text)
+		p, err := ParsePattern(text, known)
 		if err != nil {
 			return nil, err
 		}

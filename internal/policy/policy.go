@@ -90,9 +90,10 @@ type Set struct {
 // Default is the name in the verdict that no rule took part in; no rule may have it.
 const Default = "default"
 
-// New builds a set in its one total order: precedence, the highest first, then name. It has no
-// advisory data: rules that need some say so in their verdicts.
-func New(specs []Spec) (*Set, error) {
+// New builds a set in its one total order: precedence, the highest first, then name. Its rules may
+// speak of the ecosystems that are known. It has no advisory data: rules that need some say so in
+// their verdicts.
+func New(specs []Spec, known registry.Ecosystems) (*Set, error) {
 	set := &Set{}
 	seen := map[string]bool{"": true, Default: true}
 	for _, s := range specs {
@@ -100,7 +101,7 @@ func New(specs []Spec) (*Set, error) {
 			return nil, fmt.Errorf("rule %q: each rule needs a unique name other than %q", s.Name, Default)
 		}
 		seen[s.Name] = true
-		r, err := build(s)
+		r, err := build(s, known)
 		if err != nil {
 			return nil, fmt.Errorf("rule %q: %w", s.Name, err)
 		}

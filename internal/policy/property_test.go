@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/ecluse-gate/ecluse/internal/ecosystem/ecosystemtest"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
@@ -76,7 +77,7 @@ func drawSpecs(t *rapid.T) []Spec {
 }
 
 func build2(t *rapid.T, specs []Spec, d Advisories) *Set {
-	set, err := New(specs)
+	set, err := New(specs, ecosystemtest.All())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
 // olderThan admits versions whose publish time lies at least age in the past.
@@ -24,7 +26,7 @@ func (undated) explain(question, finding) string {
 
 type olderThan struct{ age time.Duration }
 
-func buildOlderThan(s Spec) (rule, error) {
+func buildOlderThan(s Spec, _ registry.Ecosystems) (rule, error) {
 	if s.Age < 0 {
 		return nil, fmt.Errorf("age %v is negative", s.Age)
 	}
@@ -71,7 +73,7 @@ func spell(d time.Duration) string {
 // notAfter denies versions published after date.
 type notAfter struct{ date time.Time }
 
-func buildNotAfter(s Spec) (rule, error) {
+func buildNotAfter(s Spec, _ registry.Ecosystems) (rule, error) {
 	if s.Date.IsZero() {
 		return nil, errors.New("NotAfter needs a date")
 	}
@@ -99,28 +101,36 @@ type identity struct {
 	patterns []Pattern
 }
 
-func buildIdentity(s Spec) (rule, error) {
+func buildIdentity(s Spec, known registry.Ecosystems) (rule, error) {
 	if len(s.Packages) == 0 {
 		return nil, fmt.Errorf("%s needs packages", s.Type)
 	}
-	patterns, err := parsePatterns(s.Packages)
+	patterns, err := parsePatterns(s.Packages, known)
 	if s.Type == DenyByIdentity {
 		return identity{deny, patterns}, err
 	}
 	return identity{admit, patterns}, err
 }
 
-func buildScope(s Spec) (rule, error) {
+func buildScope(s Spec, known registry.Ecosystems) (rule, error) {
 	if len(s.Scopes) == 0 {
 		return nil, fmt.Errorf("%s needs scopes, as in @acme", s.Type)
 	}
 	r := identity{decision: admit}
 	for _, scope := range s.Scopes {
-		p, err := ParsePattern("npm:" + scope + "/*")
-		if err != nil || p.scope != scope {
-			return nil, fmt.Errorf("scope %q: write it like @acme", scope)
+		for _, e := range known {
+			if !e.HasScopes {
+				continue
+			}
+			p, err := ParsePattern(e.Name+":"+scope+"/*", known)
+			if err != nil || p.scope != scope {
+				return nil, fmt.Errorf("scope %q: write it like @acme", scope)
+			}
+			r.patterns = append(r.patterns, p)
 		}
-		r.patterns = append(r.patterns, p)
+	}
+	if len(r.patterns) == 0 {
+		return nil, errors.New("no ecosystem here has scopes")
 	}
 	return r, nil
 }
@@ -139,8 +149,8 @@ func (r identity) explain(q question, _ finding) string {
 // installCode denies versions whose installation runs code of the package.
 type installCode struct{ except []Pattern }
 
-func buildInstallCode(s Spec) (rule, error) {
-	except, err := parsePatterns(s.Except)
+func buildInstallCode(s Spec, known registry.Ecosystems) (rule, error) {
+	except, err := parsePatterns(s.Except, known)
 	return installCode{except}, err
 }
 

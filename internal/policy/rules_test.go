@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ecluse-gate/ecluse/internal/ecosystem/ecosystemtest"
 )
 
 // C79: a freeze date and the age combine, the stricter wins; an exception for one version beats
@@ -191,7 +193,7 @@ func TestPatternsCompareAsTheEcosystemDoes(t *testing.T) {
 		{"npm:Foo", "pypi", "foo", false},
 		{"@acme/*", "npm", "@acme/x", true},
 	} {
-		p, err := ParsePattern(c.pattern)
+		p, err := ParsePattern(c.pattern, ecosystemtest.All())
 		if err != nil || p.MatchPackage(c.ecosystem, c.name) != c.match || p.String() != c.pattern {
 			t.Errorf("%s on %s:%s: %v, %v", c.pattern, c.ecosystem, c.name, p, err)
 		}

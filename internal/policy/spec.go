@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
 // Spec describes one rule of a Set. Fields that the rule's type does not use must be zero.
@@ -20,9 +22,9 @@ type Spec struct {
 	// Age is how long ago a version must have been published (AllowIfOlderThan).
 	Age time.Duration
 	// Packages are patterns: "name", "@scope/*", "name@1.2.3", each optionally with an ecosystem in
-	// front, "npm:name" (AllowByIdentity, DenyByIdentity).
+	// front, "eco:name" (AllowByIdentity, DenyByIdentity).
 	Packages []string
-	// Scopes are npm scopes, "@acme" (AllowScope).
+	// Scopes are scopes of names, "@acme" (AllowScope).
 	Scopes []string
 	// MinCVSS is the base score from which on an advisory counts, 0 to 10; 0 means every advisory.
 	// Malware reports always count (DenyIfAdvisory).
@@ -53,7 +55,7 @@ const (
 	// AllowIfRemediates admits a version that an advisory names as its exact fix and that no
 	// advisory affects.
 	AllowIfRemediates = "AllowIfRemediates"
-	// AllowScope admits every package of an npm scope.
+	// AllowScope admits every package of a scope, in every ecosystem that has scopes.
 	AllowScope = "AllowScope"
 	// DenyIfAdvisory denies what an advisory of a minimum score, or a malware report, affects.
 	DenyIfAdvisory = "DenyIfAdvisory"
@@ -95,7 +97,7 @@ type kind struct {
 	name       string
 	precedence int
 	fields     []string
-	build      func(Spec) (rule, error)
+	build      func(Spec, registry.Ecosystems) (rule, error)
 }
 
 // kinds lists the types by default precedence. An allow-list of packages (250) beats age, freeze
@@ -104,9 +106,9 @@ type kind struct {
 // package, so that it and the age combine: the stricter wins (C79).
 func kinds() []kind {
 	return []kind{
-		{AllowUndated, 90, nil, func(Spec) (rule, error) { return undated{}, nil }},
+		{AllowUndated, 90, nil, func(Spec, registry.Ecosystems) (rule, error) { return undated{}, nil }},
 		{AllowIfOlderThan, 100, []string{FieldAge}, buildOlderThan},
-		{AllowIfRemediates, 150, nil, func(Spec) (rule, error) { return remediates{}, nil }},
+		{AllowIfRemediates, 150, nil, func(Spec, registry.Ecosystems) (rule, error) { return remediates{}, nil }},
 		{AllowScope, 200, []string{FieldScopes}, buildScope},
 		{DenyIfAdvisory, 225, []string{FieldMinCVSS, FieldOnUnavailable}, buildAdvised},
 		{DenyUnlessLicense, 230, []string{FieldLicenses, FieldOnUnknown}, buildLicense},
@@ -162,7 +164,7 @@ func DefaultPrecedence(typ string) (int, bool) {
 	return k.precedence, ok
 }
 
-func build(s Spec) (rule, error) {
+func build(s Spec, known registry.Ecosystems) (rule, error) {
 	k, ok := kindOf(s.Type)
 	if !ok {
 		return nil, fmt.Errorf("unknown type %q: use %s", s.Type, strings.Join(Types(), ", "))
@@ -176,11 +178,11 @@ func build(s Spec) (rule, error) {
 		}
 	}
 	for _, e := range s.Ecosystems {
-		if err := checkEcosystem(e); err != nil {
+		if err := known.Check(e); err != nil {
 			return nil, err
 		}
 	}
-	return k.build(s)
+	return k.build(s, known)
 }
 
 // given lists the fields that are not zero.
@@ -216,11 +218,4 @@ func denies(field, choice string) (bool, error) {
 		return false, nil
 	}
 	return false, fmt.Errorf("%s is %q: use %s or %s", field, choice, Deny, Skip)
-}
-
-func checkEcosystem(name string) error {
-	if name != "npm" && name != "pypi" {
-		return fmt.Errorf("unknown ecosystem %q, use npm or pypi", name)
-	}
-	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ecluse-gate/ecluse/internal/ecosystem/ecosystemtest"
 )
 
 // Issue 5, item 1: the types with their default precedence, in one order.
@@ -83,11 +85,11 @@ func TestBadSpecs(t *testing.T) {
 		{"exception", Spec{Name: "x", Type: DenyInstallTimeExecution, Except: []string{"a b"}}, "write name"},
 		{"field of another type", Spec{Name: "x", Type: DenyIfAdvisory, Age: time.Hour}, "has no age"},
 	} {
-		if _, err := New([]Spec{c.spec}); err == nil || !strings.Contains(err.Error(), c.problem) {
+		if _, err := New([]Spec{c.spec}, ecosystemtest.All()); err == nil || !strings.Contains(err.Error(), c.problem) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.problem)
 		}
 	}
-	if _, err := New([]Spec{week, week}); err == nil {
+	if _, err := New([]Spec{week, week}, ecosystemtest.All()); err == nil {
 		t.Error("two rules of one name are accepted")
 	}
 }
@@ -112,7 +114,7 @@ func TestNoFieldIsIgnored(t *testing.T) {
 		}
 		s := full
 		s.Name, s.Type = "x", typ
-		if _, err := New([]Spec{s}); err == nil {
+		if _, err := New([]Spec{s}, ecosystemtest.All()); err == nil {
 			t.Errorf("%s accepts the fields of all types", typ)
 		}
 	}

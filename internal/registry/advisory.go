@@ -1,7 +1,5 @@
 package registry
 
-import "strings"
-
 // Advisory is what the advisory data says about one version. Records that name each other as
 // aliases are one Advisory.
 type Advisory struct {
@@ -22,28 +20,3 @@ type Advisory struct {
 	// FixedIn is the version that ends the affected range, or empty when the data names none.
 	FixedIn string
 }
-
-// CanonicalName spells a package's name as its ecosystem compares names: PyPI ignores case and
-// takes runs of "-", "_" and "." for one "-" (PEP 503); npm takes names as they are.
-func CanonicalName(ecosystem, name string) string {
-	if ecosystem != "pypi" || !strings.ContainsFunc(name, func(r rune) bool { return r == '_' || r == '.' || r == '-' || 'A' <= r && r <= 'Z' }) {
-		return name
-	}
-	var b strings.Builder
-	b.Grow(len(name))
-	for i := range len(name) {
-		switch c := name[i]; {
-		case c == '-' || c == '_' || c == '.':
-			if i == 0 || !isSeparator(name[i-1]) {
-				b.WriteByte('-')
-			}
-		case 'A' <= c && c <= 'Z':
-			b.WriteByte(c + 'a' - 'A')
-		default:
-			b.WriteByte(c)
-		}
-	}
-	return b.String()
-}
-
-func isSeparator(c byte) bool { return c == '-' || c == '_' || c == '.' }

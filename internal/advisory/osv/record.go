@@ -116,7 +116,7 @@ var (
 	ErrWithdrawn = errors.New("withdrawn")
 )
 
-// Read reads one record for one ecosystem, given by OSV's name for it ("npm", "PyPI"). The error is
+// Read reads one record for one ecosystem, given by OSV's name for it ("PyPI"). The error is
 // ErrElsewhere, ErrWithdrawn, or says why the record is broken.
 func Read(data []byte, ecosystem string, now time.Time) (*Record, error) {
 	var osv wire

@@ -20,6 +20,7 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/fake/fakenpm"
 	"github.com/ecluse-gate/ecluse/internal/fake/fakepypi"
 	"github.com/ecluse-gate/ecluse/internal/fake/memnet"
+	"github.com/ecluse-gate/ecluse/internal/ecosystem"
 	"github.com/ecluse-gate/ecluse/internal/gate"
 	"github.com/ecluse-gate/ecluse/internal/obs"
 	"github.com/ecluse-gate/ecluse/internal/policy"
@@ -116,8 +117,8 @@ func (w *World) gates(o Options) *upstream.Client {
 func (w *World) common(e gate.Ecosystem) gate.Options {
 	return gate.Options{
 		Ecosystem: e, Documents: w.Documents, TTL: time.Minute, Metrics: w.Metrics, Logger: w.Logger,
-		FirstParty: []policy.Pattern{must(policy.ParsePattern("npm:@acme/*")), must(policy.ParsePattern("pypi:acme-tool"))},
-		Policy:     must(policy.New([]policy.Spec{{Name: "min-age", Type: policy.AllowIfOlderThan, Age: 7 * 24 * time.Hour}})),
+		FirstParty: []policy.Pattern{must(policy.ParsePattern("npm:@acme/*", ecosystem.All())), must(policy.ParsePattern("pypi:acme-tool", ecosystem.All()))},
+		Policy:     must(policy.New([]policy.Spec{{Name: "min-age", Type: policy.AllowIfOlderThan, Age: 7 * 24 * time.Hour}}, ecosystem.All())),
 	}
 }
 

@@ -1,40 +1,15 @@
-package advisory
+package pypi
 
 import (
-	"errors"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
-	"github.com/Masterminds/semver/v3"
 	pep440 "github.com/aquasecurity/go-pep440-version"
 
-	"github.com/ecluse-gate/ecluse/internal/advisory/osv"
+	"github.com/ecluse-gate/ecluse/internal/registry"
 )
-
-// ordered is a version that can be compared with others of its ecosystem.
-type ordered interface{ compare(other ordered) int }
-
-// parseVersion reads a version of an ecosystem: semantic versions for npm (ordering only: a
-// pre-release is lower than its release, and build metadata does not count), PEP 440 for PyPI.
-func parseVersion(ecosystem, text string) (ordered, error) {
-	if len(text) > osv.MaxText {
-		return nil, errors.New("version too long")
-	}
-	if ecosystem == "pypi" {
-		return parsePEP440(text)
-	}
-	v, err := semver.NewVersion(text)
-	return semverVersion{v}, err
-}
-
-type semverVersion struct{ *semver.Version }
-
-func (v semverVersion) compare(other ordered) int {
-	o, _ := other.(semverVersion) // one package's versions are of one ecosystem
-	return v.Compare(o.Version)
-}
 
 // pep440Version is a version of PEP 440. Most are plain releases, numbers and dots, which are
 // compared here; the library, which takes some microseconds for a comparison, is asked about all
@@ -47,7 +22,7 @@ type pep440Version struct {
 	full pep440.Version
 }
 
-func parsePEP440(text string) (ordered, error) {
+func parsePEP440(text string) (registry.Comparable, error) {
 	public, local, has := strings.Cut(text, "+")
 	if has { // the library knows only one of the three separators of a local version
 		text = public + "+" + strings.NewReplacer("-", ".", "_", ".").Replace(local)
@@ -61,8 +36,9 @@ func parsePEP440(text string) (ordered, error) {
 	return v, err
 }
 
-func (v *pep440Version) compare(other ordered) int {
-	o, _ := other.(*pep440Version) // as above
+// Compare implements registry.Comparable.
+func (v *pep440Version) Compare(other registry.Comparable) int {
+	o, _ := other.(*pep440Version) // one package's versions are of one ecosystem
 	if v.release != nil && o.release != nil {
 		return slices.Compare(v.release, o.release)
 	}
@@ -89,12 +65,4 @@ func plainRelease(text string) []uint64 {
 		release = release[:len(release)-1]
 	}
 	return release
-}
-
-// osvName is the ecosystem as OSV spells it.
-func osvName(ecosystem string) string {
-	if ecosystem == "pypi" {
-		return "PyPI"
-	}
-	return ecosystem
 }
