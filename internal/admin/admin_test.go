@@ -15,6 +15,7 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/admin"
 	"github.com/ecluse-gate/ecluse/internal/advisory"
 	"github.com/ecluse-gate/ecluse/internal/fake/fakepypi"
+	"github.com/ecluse-gate/ecluse/internal/ecosystem"
 	"github.com/ecluse-gate/ecluse/internal/gate/gatetest"
 	"github.com/ecluse-gate/ecluse/internal/mirror"
 	"github.com/ecluse-gate/ecluse/internal/policy"
@@ -63,7 +64,7 @@ func (w *world) explain(target string) (int, []admin.Explanation) {
 
 func rules(t *testing.T, specs ...policy.Spec) *policy.Set {
 	t.Helper()
-	set, err := policy.New(specs)
+	set, err := policy.New(specs, ecosystem.All())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,9 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/gate"
 	"github.com/ecluse-gate/ecluse/internal/mirror"
 	"github.com/ecluse-gate/ecluse/internal/npm"
+	npmmirror "github.com/ecluse-gate/ecluse/internal/npm/mirrortarget"
 	"github.com/ecluse-gate/ecluse/internal/pypi"
+	pypimirror "github.com/ecluse-gate/ecluse/internal/pypi/mirrortarget"
 	"github.com/ecluse-gate/ecluse/internal/pypi/naming"
 	"github.com/ecluse-gate/ecluse/internal/upstream"
 )
@@ -21,12 +23,12 @@ func (b *builder) lanes(npmGate, pypiGate *gate.Gate) (map[string]mirror.Lane, e
 		if err != nil {
 			return nil, err
 		}
-		out[npm.Ecosystem] = mirror.Lane{Source: npmGate, Target: &mirror.NPMTarget{Target: t, Token: m.Token.Reveal()}}
+		out[npm.Ecosystem] = mirror.Lane{Source: npmGate, Target: &npmmirror.Target{Target: t, Token: m.Token.Reveal()}}
 	}
 	if m := b.Config.Mounts.PyPI.Mirror; m.URL != nil {
 		index := m.Index
 		if index == nil {
-			index = mirror.IndexOf(m.URL)
+			index = pypimirror.IndexOf(m.URL)
 		}
 		t, err := b.client.Target(m.URL, upstream.Encoded)
 		if err != nil {
@@ -36,7 +38,7 @@ func (b *builder) lanes(npmGate, pypiGate *gate.Gate) (map[string]mirror.Lane, e
 		if err != nil {
 			return nil, err
 		}
-		out[pypi.Ecosystem] = mirror.Lane{Source: pypiGate, Target: &mirror.PyPITarget{
+		out[pypi.Ecosystem] = mirror.Lane{Source: pypiGate, Target: &pypimirror.Target{
 			Target: t, Index: pages, Username: m.Username.Reveal(), Password: m.Password.Reveal(),
 		}}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ecluse-gate/ecluse/internal/fake/fakenpm"
 	"github.com/ecluse-gate/ecluse/internal/mirror"
+	npmmirror "github.com/ecluse-gate/ecluse/internal/npm/mirrortarget"
 )
 
 // R57, R61: a cooldown of ten minutes and 500 jobs: nothing is sent to the authority while it
@@ -276,7 +277,7 @@ func TestNothingUnverifiedIsPublished(t *testing.T) {
 		if got := string(h.files["left-pad@1.0.2"]); got != string(fakenpm.File("left-pad", "1.0.2")) {
 			t.Errorf("the mirror holds %d other bytes", len(got))
 		}
-		if tags := h.tags["left-pad"]; len(tags) != 1 || tags[mirror.NPMTag] != "1.0.2" {
+		if tags := h.tags["left-pad"]; len(tags) != 1 || tags[npmmirror.Tag] != "1.0.2" {
 			t.Errorf("tags were moved: %v", tags)
 		}
 	})

@@ -1,6 +1,8 @@
 package mirror
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -47,8 +49,8 @@ func detail(resp *http.Response) string {
 	return text
 }
 
-// readListing reads a listing of the target; nil means that there is none.
-func readListing(resp *http.Response) ([]byte, error) {
+// ReadListing reads a listing of the target; nil means that there is none.
+func ReadListing(resp *http.Response) ([]byte, error) {
 	defer resp.Body.Close()
 	switch resp.StatusCode {
 	case http.StatusOK:
@@ -57,4 +59,22 @@ func readListing(resp *http.Response) ([]byte, error) {
 		return nil, nil
 	}
 	return nil, answerError(resp)
+}
+
+// Settle reads the answer to a write for its target. A refusal that registries also give for what
+// they hold already is checked by looking.
+func Settle(ctx context.Context, t Target, j Job, resp *http.Response) error {
+	if resp.StatusCode >= 200 && resp.StatusCode < 300 {
+		return nil
+	}
+	refused := answerError(resp)
+	switch resp.StatusCode {
+	case http.StatusBadRequest, http.StatusForbidden, http.StatusConflict:
+		if held, err := t.Holds(ctx, j); err != nil {
+			return errors.Join(refused, err)
+		} else if held {
+			return ErrPresent
+		}
+	}
+	return refused
 }

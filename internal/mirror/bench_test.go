@@ -2,26 +2,14 @@ package mirror
 
 import (
 	"context"
-	"crypto/sha256"
-	"io"
 	"log/slog"
-	"net/http"
-	"net/http/httptest"
-	"net/url"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"go.opentelemetry.io/otel/trace/noop"
-
-	"github.com/ecluse-gate/ecluse/cooldown"
-	"github.com/ecluse-gate/ecluse/internal/gate"
 	"github.com/ecluse-gate/ecluse/internal/obs"
-	"github.com/ecluse-gate/ecluse/internal/registry"
-	"github.com/ecluse-gate/ecluse/internal/upstream"
 )
 
 // BenchmarkJobs is how many jobs a second the queue carries, insertion and acknowledgement
@@ -108,100 +96,5 @@ func TestOfferIsCheap(t *testing.T) {
 	times := offerTimes(t, 4000)
 	if median := times[len(times)/2]; median > time.Millisecond {
 		t.Errorf("the median offer takes %v", median)
-	}
-}
-
-// zeros is a file of n zero bytes.
-func zeros(n int64) io.Reader { return io.LimitReader(zero{}, n) }
-
-type zero struct{}
-
-func (zero) Read(p []byte) (int, error) { clear(p); return len(p), nil }
-
-// largeSource gives one large file.
-type largeSource struct {
-	size int64
-	sum  [sha256.Size]byte
-}
-
-func (s *largeSource) Fetch(context.Context, string, string, string) (*gate.Copy, error) {
-	return &gate.Copy{
-		Version:  registry.Version{Artifacts: []registry.Artifact{{Digests: []registry.Digest{{Algorithm: "sha256", Sum: s.sum[:]}}}}},
-		Manifest: []byte(`{}`), Size: s.size, Body: io.NopCloser(zeros(s.size)),
-	}, nil
-}
-
-// testClient is a way out into the network of the test.
-func testClient(t testing.TB) *upstream.Client {
-	c := upstream.New(upstream.Options{
-		Table: cooldown.New(cooldown.Options{}), Metrics: obs.NewMetrics(), Logger: slog.New(slog.DiscardHandler), Tracer: noop.NewTracerProvider().Tracer(""),
-	})
-	t.Cleanup(c.Close)
-	return c
-}
-
-// The worker's memory does not grow with the file: half a gigabyte passes through a few megabytes.
-func TestLargeFileStaysOffTheHeap(t *testing.T) {
-	size := int64(500 << 20)
-	if slowed || testing.Short() {
-		size = 64 << 20
-	}
-	h := sha256.New()
-	if _, err := io.Copy(h, zeros(size)); err != nil {
-		t.Fatal(err)
-	}
-	source := &largeSource{size: size}
-	h.Sum(source.sum[:0])
-	var received, peak atomic.Int64
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodGet {
-			w.WriteHeader(404)
-			return
-		}
-		buf := make([]byte, 64<<10)
-		for i := 0; ; i++ {
-			n, err := r.Body.Read(buf)
-			received.Add(int64(n))
-			if i%500 == 0 {
-				sample(&peak)
-			}
-			if err != nil {
-				break
-			}
-		}
-		w.WriteHeader(http.StatusCreated)
-	}))
-	defer server.Close()
-	base, err := url.Parse(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	target, err := testClient(t).Target(base, upstream.Encoded)
-	if err != nil {
-		t.Fatal(err)
-	}
-	runtime.GC()
-	var before runtime.MemStats
-	runtime.ReadMemStats(&before)
-	w := NewWorker(WorkerOptions{
-		Lanes: map[string]Lane{"npm": {Source: source, Target: &NPMTarget{Target: target}}}, SpoolDir: t.TempDir(), MaxBytes: 1 << 30,
-		Metrics: obs.NewMetrics(), Logger: slog.New(slog.DiscardHandler), At: func(string) { sample(&peak) },
-	})
-	if o := w.Do(t.Context(), jobN(1)); o.Result != Published {
-		t.Fatalf("%+v", o)
-	}
-	if grown := peak.Load() - int64(before.HeapAlloc); grown > 24<<20 {
-		t.Errorf("the heap grew by %d MiB", grown>>20)
-	}
-	if received.Load() < size/3*4 {
-		t.Errorf("the target received %d bytes", received.Load())
-	}
-	t.Logf("heap grew by %d KiB for %d MiB", (peak.Load()-int64(before.HeapAlloc))>>10, size>>20)
-}
-
-func sample(peak *atomic.Int64) {
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	for old := peak.Load(); int64(m.HeapAlloc) > old && !peak.CompareAndSwap(old, int64(m.HeapAlloc)); old = peak.Load() {
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 // Job is one file to be mirrored. A queue holds each job once.
 type Job struct {
-	Ecosystem string `json:"ecosystem"` // "npm", "pypi"
+	Ecosystem string `json:"ecosystem"`
 	Package   string `json:"package"`
 	Version   string `json:"version"`
 	File      string `json:"file"`
@@ -22,7 +22,7 @@ type Job struct {
 // Kind names the kind of job to River.
 func (Job) Kind() string { return "mirror" }
 
-// String is the job in readable form, "npm:name@version file".
+// String is the job in readable form, "ecosystem:name@version file".
 func (j Job) String() string { return j.Ecosystem + ":" + j.Package + "@" + j.Version + " " + j.File }
 
 // own is the job without what its parts were cut out of: requests, and whole documents.

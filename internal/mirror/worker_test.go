@@ -4,11 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"net/http"
-	"net/http/httptest"
-	"net/url"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -238,86 +234,6 @@ func TestQueueThatCannotBeOpened(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-}
-
-// What a target says of a write: done, there already (checked by looking), wait, never, or perhaps
-// later.
-func TestTargetAnswers(t *testing.T) {
-	for _, c := range []struct {
-		status int
-		header string
-		held   bool
-		want   func(error) bool
-	}{
-		{201, "", false, func(err error) bool { return err == nil }},
-		{409, "", true, func(err error) bool { return errors.Is(err, ErrPresent) }},
-		{403, "", true, func(err error) bool { return errors.Is(err, ErrPresent) }},
-		{400, "", true, func(err error) bool { return errors.Is(err, ErrPresent) }},
-		// another writer was faster with another version
-		{409, "", false, func(err error) bool { return err != nil && !is[*Rejected](err) }},
-		{400, "", false, is[*Rejected]},
-		{404, "", false, is[*Rejected]},
-		{413, "", false, is[*Rejected]},
-		{302, "", false, is[*Rejected]},
-		{403, "", false, func(err error) bool {
-			return err != nil && !is[*Rejected](err) && strings.Contains(err.Error(), "credential")
-		}},
-		{429, "30", false, is[*Postponed]},
-		{503, "30", false, is[*Postponed]},
-		{503, "", false, func(err error) bool { return err != nil && !is[*Postponed](err) && !is[*Rejected](err) }},
-		{500, "30", false, func(err error) bool { return err != nil && !is[*Postponed](err) && !is[*Rejected](err) }},
-	} {
-		puts := 0
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			_, _ = io.Copy(io.Discard, r.Body)
-			if r.Method == http.MethodGet {
-				if !c.held || puts == 0 {
-					w.WriteHeader(404)
-					return
-				}
-				fmt.Fprintf(w, `{"name":"left-pad","versions":{"1.0.1":{"name":"left-pad","version":"1.0.1","dist":{"tarball":"http://x/left-pad/-/left-pad-1.0.1.tgz","shasum":"%040d"}}}}`, 1)
-				return
-			}
-			puts++
-			if c.header != "" {
-				w.Header().Set("Retry-After", c.header)
-			}
-			w.WriteHeader(c.status)
-			fmt.Fprint(w, `{"error":"because"}`)
-		}))
-		base, err := url.Parse(server.URL)
-		if err != nil {
-			t.Fatal(err)
-		}
-		up, err := testClient(t).Target(base, upstream.Encoded)
-		if err != nil {
-			t.Fatal(err)
-		}
-		target := &NPMTarget{Target: up, Token: "t"}
-		f, err := (&Worker{WorkerOptions: WorkerOptions{SpoolDir: t.TempDir(), MaxBytes: 1 << 20}}).spool(mustFetch(t, jobN(1)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if held, err := target.Holds(t.Context(), jobN(1)); held || err != nil {
-			t.Errorf("%d: held %v %v", c.status, held, err)
-		}
-		c2, _ := plainSource{}.Fetch(t.Context(), "", jobN(1).File, "")
-		c2.Manifest = []byte(`{}`)
-		if err := target.Put(t.Context(), jobN(1), c2, f); !c.want(err) || puts != 1 {
-			t.Errorf("%d (held %v): %v, %d writes", c.status, c.held, err, puts)
-		}
-		f.Close()
-		server.Close()
-	}
-}
-
-func mustFetch(t *testing.T, j Job) *gate.Copy {
-	t.Helper()
-	c, err := plainSource{}.Fetch(t.Context(), j.Package, j.File, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
 }
 
 func rowOf(attempt int) *rivertype.JobRow { return &rivertype.JobRow{Attempt: attempt} }

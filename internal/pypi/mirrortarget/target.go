@@ -1,4 +1,5 @@
-package mirror
+// Package mirrortarget is a Python index that approved files are copied to.
+package mirrortarget
 
 import (
 	"context"
@@ -8,13 +9,14 @@ import (
 	"strings"
 
 	"github.com/ecluse-gate/ecluse/internal/gate"
+	"github.com/ecluse-gate/ecluse/internal/mirror"
 	"github.com/ecluse-gate/ecluse/internal/pypi"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 	"github.com/ecluse-gate/ecluse/internal/upstream"
 )
 
-// PyPITarget is a Python index that takes uploads as a mirror.
-type PyPITarget struct {
+// Target is a Python index that takes uploads as a mirror.
+type Target struct {
 	Target *upstream.Target // the upload endpoint
 	Index  *upstream.Target // the index whose pages tell what the target holds
 	// Username and Password are for both; empty: none.
@@ -30,18 +32,18 @@ func IndexOf(upload *url.URL) *url.URL {
 	return &u
 }
 
-// Base implements Target.
-func (t *PyPITarget) Base() string { return strings.TrimSuffix(t.Target.URL().String(), "/") }
+// Base implements mirror.Target.
+func (t *Target) Base() string { return strings.TrimSuffix(t.Target.URL().String(), "/") }
 
-func (t *PyPITarget) authorization() string {
+func (t *Target) authorization() string {
 	if t.Username == "" && t.Password == "" {
 		return ""
 	}
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(t.Username+":"+t.Password))
 }
 
-// Holds implements Target: whether the project's page lists the file.
-func (t *PyPITarget) Holds(ctx context.Context, j Job) (bool, error) {
+// Holds implements mirror.Target: whether the project's page lists the file.
+func (t *Target) Holds(ctx context.Context, j mirror.Job) (bool, error) {
 	u, err := t.Index.Under(pypi.ListingPath(j.Package))
 	if err != nil {
 		return false, err
@@ -50,7 +52,7 @@ func (t *PyPITarget) Holds(ctx context.Context, j Job) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	body, err := readListing(resp)
+	body, err := mirror.ReadListing(resp)
 	if body == nil || err != nil {
 		return false, err
 	}
@@ -63,18 +65,18 @@ func (t *PyPITarget) Holds(ctx context.Context, j Job) (bool, error) {
 	return doc.Lookup(j.File) >= 0, nil
 }
 
-// Put implements Target with the form that twine sends.
-func (t *PyPITarget) Put(ctx context.Context, j Job, _ *gate.Copy, f *Spooled) error {
+// Put implements mirror.Target with the form that twine sends.
+func (t *Target) Put(ctx context.Context, j mirror.Job, _ *gate.Copy, f *mirror.Spooled) error {
 	meta, err := pypi.ReadMetadata(j.File, f.File, f.Size)
 	if err != nil {
-		return unfit("%v", err)
+		return &mirror.Unfit{Reason: err.Error()}
 	}
 	if err := meta.Check(j.Package, j.Version); err != nil {
-		return unfit("%v", err)
+		return &mirror.Unfit{Reason: err.Error()}
 	}
 	form, err := pypi.NewUpload(j.File, meta, pypi.Sums{SHA256: f.SHA256[:], MD5: f.MD5[:]}, f.Reader(), f.Size)
 	if err != nil {
-		return unfit("%v", err)
+		return &mirror.Unfit{Reason: err.Error()}
 	}
 	resp, err := t.Target.Write(ctx, upstream.Write{
 		Method: http.MethodPost, URL: t.Target.URL(), Body: form.Body, Length: form.Length, Authorization: t.authorization(),
@@ -84,5 +86,5 @@ func (t *PyPITarget) Put(ctx context.Context, j Job, _ *gate.Copy, f *Spooled) e
 		return err
 	}
 	defer resp.Body.Close()
-	return settle(ctx, t, j, resp)
+	return mirror.Settle(ctx, t, j, resp)
 }

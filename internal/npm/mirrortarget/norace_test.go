@@ -1,6 +1,6 @@
-//go:build race
+//go:build !race
 
-package mirror
+package mirrortarget_test
 
 // slowed tells that the race detector slows everything down.
-const slowed = true
+const slowed = false
