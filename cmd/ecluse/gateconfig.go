@@ -13,6 +13,7 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/cli"
 	"github.com/ecluse-gate/ecluse/internal/config"
 	"github.com/ecluse-gate/ecluse/internal/ecosystem"
+	"github.com/ecluse-gate/ecluse/internal/npm"
 )
 
 // gateConfig are the flags by which commands of the gate find their configuration.
@@ -57,7 +58,9 @@ func (g *gateConfig) load(ctx context.Context, sys *cli.System) (*config.Config,
 	}
 	return config.Load(ctx, config.Options{
 		File: g.file, Environ: sys.Environ, Flags: flags, Ecosystems: ecosystem.All(),
-		NPMRegistry: func(ctx context.Context) (string, error) { return npmRegistry(ctx, sys) },
+		Tools: map[string]func(context.Context) (string, error){
+			npm.Ecosystem: func(ctx context.Context) (string, error) { return npmRegistry(ctx, sys) },
+		},
 	})
 }
 

@@ -19,8 +19,6 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/gate"
 	"github.com/ecluse-gate/ecluse/internal/mirror"
 	"github.com/ecluse-gate/ecluse/internal/mirror/lockfile"
-	"github.com/ecluse-gate/ecluse/internal/npm"
-	"github.com/ecluse-gate/ecluse/internal/pypi"
 )
 
 func newMirrorAdd(sys *cli.System) *cobra.Command {
@@ -76,8 +74,13 @@ func readLockfiles(files []string) (needs []lockfile.Need, skipped int, err erro
 // addJobs makes jobs and returns how many. What an ecosystem without a mirror needs is reported and
 // skipped.
 func addJobs(ctx context.Context, sys *cli.System, cfg *config.Config, needs []lockfile.Need, skipped int) error {
-	mirrored := map[string]bool{npm.Ecosystem: cfg.Mounts.NPM.Mirror.URL != nil, pypi.Ecosystem: cfg.Mounts.PyPI.Mirror.URL != nil}
-	if !mirrored[npm.Ecosystem] && !mirrored[pypi.Ecosystem] {
+	mirrored := map[string]bool{}
+	for _, m := range cfg.Mounts {
+		if m.Enabled && m.Mirror.URL != nil {
+			mirrored[m.Ecosystem] = true
+		}
+	}
+	if len(mirrored) == 0 {
 		return &cli.ExitError{Code: cli.Refused, Err: errNoMirror}
 	}
 	q, err := mirror.Open(ctx, cfg.DataDir, cfg.Queue.URL, slog.New(slog.DiscardHandler))

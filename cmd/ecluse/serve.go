@@ -23,7 +23,9 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/app"
 	"github.com/ecluse-gate/ecluse/internal/cli"
 	"github.com/ecluse-gate/ecluse/internal/config"
+	"github.com/ecluse-gate/ecluse/internal/npm"
 	"github.com/ecluse-gate/ecluse/internal/obs"
+	"github.com/ecluse-gate/ecluse/internal/pypi"
 )
 
 func newServe(sys *cli.System) *cobra.Command {
@@ -143,7 +145,7 @@ func listen(ctx context.Context, sys *cli.System, cfg *config.Config, gate *app.
 		key, addr, text string
 		handler         http.Handler
 	}{
-		{"listen", cfg.Listen, "npm registry at http://%s/npm/\n", gate.Handler()},
+		{"listen", cfg.Listen, "", gate.Handler()},
 		{"admin", cfg.Admin, "status page at http://%s/\n", gate.Admin()},
 	} {
 		if f.addr == "" {
@@ -159,9 +161,16 @@ func listen(ctx context.Context, sys *cli.System, cfg *config.Config, gate *app.
 		faces = append(faces, face{l, &http.Server{
 			Handler: f.handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		}})
-		fmt.Fprintf(sys.Stdout, f.text, l.Addr())
+		switch {
+		case f.text != "":
+			fmt.Fprintf(sys.Stdout, f.text, l.Addr())
+		case cfg.Mount(npm.Ecosystem).Enabled:
+			fmt.Fprintf(sys.Stdout, "npm registry at http://%s/npm/\n", l.Addr())
+		}
 	}
-	fmt.Fprintf(sys.Stdout, "Python index at http://%s/pypi/simple/\n", faces[0].listener.Addr())
+	if cfg.Mount(pypi.Ecosystem).Enabled {
+		fmt.Fprintf(sys.Stdout, "Python index at http://%s/pypi/simple/\n", faces[0].listener.Addr())
+	}
 	return faces, nil
 }
 

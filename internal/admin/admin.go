@@ -12,12 +12,15 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/gate"
 	"github.com/ecluse-gate/ecluse/internal/mirror"
 	"github.com/ecluse-gate/ecluse/internal/obs"
+	"github.com/ecluse-gate/ecluse/internal/policy"
 )
 
 // Options make an Admin.
 type Options struct {
-	NPM  *gate.Gate
-	PyPI *gate.Gate
+	NPM  *gate.Gate // nil: the mount is off
+	PyPI *gate.Gate // nil: the mount is off
+	// Rules returns the rules in force.
+	Rules func() *policy.Set
 	// Documents is the memory of both.
 	Documents *gate.Documents
 	Table     *cooldown.Table

@@ -14,8 +14,8 @@ import (
 
 	"github.com/ecluse-gate/ecluse/internal/admin"
 	"github.com/ecluse-gate/ecluse/internal/advisory"
-	"github.com/ecluse-gate/ecluse/internal/fake/fakepypi"
 	"github.com/ecluse-gate/ecluse/internal/ecosystem"
+	"github.com/ecluse-gate/ecluse/internal/fake/fakepypi"
 	"github.com/ecluse-gate/ecluse/internal/gate/gatetest"
 	"github.com/ecluse-gate/ecluse/internal/mirror"
 	"github.com/ecluse-gate/ecluse/internal/policy"
@@ -37,7 +37,7 @@ var longAgo = time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC) // the virtual clock s
 func inWorld(t *testing.T, o admin.Options, test func(*world)) {
 	t.Helper()
 	gatetest.Run(t, gatetest.Options{NPM: server.NPMEcosystem(), PyPI: server.PyPIEcosystem()}, func(w *gatetest.World) {
-		o.NPM, o.PyPI, o.Documents, o.Table, o.Metrics, o.Logger = w.NPM, w.PyPI, w.Documents, w.Table, w.Metrics, w.Logger
+		o.NPM, o.PyPI, o.Rules, o.Documents, o.Table, o.Metrics, o.Logger = w.NPM, w.PyPI, w.NPM.Rules, w.Documents, w.Table, w.Metrics, w.Logger
 		w.Serve(server.New(server.Options{NPM: w.NPM, PyPI: w.PyPI, Metrics: w.Metrics, Logger: w.Logger, Tracer: w.Tracer}).Handler())
 		test(&world{w, admin.New(o).Handler()})
 	})
@@ -241,7 +241,7 @@ func TestAdvisories(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(source, "GHSA-test-0001.json"), []byte(badAdvisory), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	store, err := advisory.Open(t.Context(), advisory.Options{Dir: filepath.Join(t.TempDir(), "advisories"), Source: source, Ecosystems: []string{"npm"}})
+	store, err := advisory.Open(t.Context(), advisory.Options{Dir: filepath.Join(t.TempDir(), "advisories"), Source: source, Ecosystems: ecosystem.All()[:1]})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,10 +51,16 @@ func (a *Admin) Explain(ctx context.Context, text string) ([]Explanation, error)
 }
 
 // BadTarget is an argument that names no package.
-type BadTarget struct{ text string }
+type BadTarget struct {
+	text string
+	off  string // the ecosystem whose mount is off; empty for none
+}
 
 // Error implements error.
 func (e *BadTarget) Error() string {
+	if e.off != "" {
+		return fmt.Sprintf("%q cannot be judged: mounts.%s is switched off", e.text, e.off)
+	}
 	return fmt.Sprintf("%q is not a package: write npm:NAME or npm:NAME@VERSION, or the same with pypi:", e.text)
 }
 
@@ -73,13 +79,16 @@ func (a *Admin) target(text string) (g *gate.Gate, name, version string, err err
 		var route pypi.Route
 		route, err = pypi.ParsePath("/simple/" + url.PathEscape(rest) + "/")
 		if name = route.Package.Name; name == "" {
-			err = &BadTarget{text}
+			err = &BadTarget{text: text}
 		}
 	default:
-		err = &BadTarget{text}
+		err = &BadTarget{text: text}
 	}
 	if err != nil {
-		return nil, "", "", &BadTarget{text}
+		return nil, "", "", &BadTarget{text: text}
+	}
+	if g == nil {
+		return nil, "", "", &BadTarget{text: text, off: ecosystem}
 	}
 	return g, name, version, nil
 }

@@ -39,7 +39,7 @@ func (a *Admin) preview(w http.ResponseWriter, r *http.Request) {
 		after = after.WithAdvisories(a.opts.Advisories.Data())
 	}
 	rows := []Change{}
-	for c := range policy.Diff(time.Now(), a.opts.NPM.Rules(), after, a.opts.Documents.Listings()) {
+	for c := range policy.Diff(time.Now(), a.opts.Rules(), after, a.opts.Documents.Listings()) {
 		rows = append(rows, Change{
 			Package: c.Package.String(), Version: c.Version.Version, Before: verdictText(c.Before), After: verdictText(c.After),
 		})

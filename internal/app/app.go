@@ -18,7 +18,7 @@ import (
 type App struct {
 	server    *server.Server
 	admin     *admin.Admin
-	npm, pypi *gate.Gate
+	gates     map[string]*gate.Gate // those of the mounts that are on, by ecosystem
 	documents *gate.Documents
 	metrics   *obs.Metrics
 	logger    *slog.Logger

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -20,8 +21,10 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/cooldownfile"
 	"github.com/ecluse-gate/ecluse/internal/ecosystem"
 	"github.com/ecluse-gate/ecluse/internal/gate"
+	"github.com/ecluse-gate/ecluse/internal/npm"
 	"github.com/ecluse-gate/ecluse/internal/obs"
 	"github.com/ecluse-gate/ecluse/internal/policy"
+	"github.com/ecluse-gate/ecluse/internal/pypi"
 	"github.com/ecluse-gate/ecluse/internal/server"
 	"github.com/ecluse-gate/ecluse/internal/upstream"
 )
@@ -78,19 +81,21 @@ func (b *builder) app() (*App, error) {
 	if err := b.openDisk(); err != nil {
 		return nil, err
 	}
-	npm, err := b.npm(b.Config.Mounts.NPM)
+	node, err := b.mount(server.NPMEcosystem())
 	if err != nil {
 		return nil, err
 	}
-	pypi, err := b.pypi(b.Config.Mounts.PyPI)
+	python, err := b.mount(server.PyPIEcosystem())
 	if err != nil {
 		return nil, err
 	}
-	lanes, err := b.lanes(npm, pypi)
+	lanes, err := b.lanes(node, python)
 	if err != nil {
 		return nil, err
 	}
-	rules, err := b.rulebook(b.Context, func(set *policy.Set) { npm.SetPolicy(set); pypi.SetPolicy(set) })
+	gates := map[string]*gate.Gate{npm.Ecosystem: node, pypi.Ecosystem: python}
+	maps.DeleteFunc(gates, func(_ string, g *gate.Gate) bool { return g == nil })
+	rules, err := b.rulebook(b.Context, gates)
 	if err != nil {
 		return nil, err
 	}
@@ -98,15 +103,15 @@ func (b *builder) app() (*App, error) {
 	serve := b.Config.Serve
 	return &App{
 		server: server.New(server.Options{
-			NPM: npm, PyPI: pypi, Metrics: b.metrics, Logger: b.Logger, Tracer: b.Tracer,
+			NPM: node, PyPI: python, Metrics: b.metrics, Logger: b.Logger, Tracer: b.Tracer,
 			PublicURL: b.publicURL(), HelpMessage: serve.HelpMessage, MaxInFlight: serve.MaxInFlight, Wait: serve.Wait,
 			Tokens: b.Config.Auth.Tokens, SpoolDir: b.Config.DataDir,
 		}),
 		admin: admin.New(admin.Options{
-			NPM: npm, PyPI: pypi, Documents: b.memory, Table: b.table, Metrics: b.metrics, Logger: b.Logger,
-			Advisories: rules.advisories, Queue: queue.read, Version: b.Version,
+			NPM: node, PyPI: python, Documents: b.memory, Table: b.table, Metrics: b.metrics, Logger: b.Logger,
+			Rules: rules.inForce, Advisories: rules.advisories, Queue: queue.read, Version: b.Version,
 		}),
-		npm: npm, pypi: pypi, documents: b.memory, metrics: b.metrics, logger: b.Logger,
+		gates: gates, documents: b.memory, metrics: b.metrics, logger: b.Logger,
 		rules: rules, lanes: lanes, queue: queue,
 		close: func() {
 			b.close()
@@ -187,34 +192,18 @@ func (b *builder) close() {
 	}
 }
 
-func (b *builder) npm(m config.NPM) (*gate.Gate, error) {
+// mount builds one mount, whose index and files are authorities of their own (R30); files may lie
+// with the index as well. Nil when the mount is off.
+func (b *builder) mount(e gate.Ecosystem) (*gate.Gate, error) {
+	m := b.Config.Mount(e.Name)
+	if !m.Enabled {
+		return nil, nil
+	}
 	public, err := b.client.Public(m.Public, spelling(m.ScopedPath.Public))
 	if err != nil {
 		return nil, err
 	}
 	private, err := b.private(m.Private, spelling(m.ScopedPath.Private))
-	if err != nil {
-		return nil, err
-	}
-	publish, err := b.publishTarget(m.Publish.URL)
-	if err != nil {
-		return nil, err
-	}
-	return b.gate(gate.Options{
-		Publish:   publish,
-		Ecosystem: server.NPMEcosystem(), Public: public, Private: private,
-		DegradePrivate: m.PrivateFailure == config.Degrade, FirstParty: m.FirstParty,
-	}), nil
-}
-
-// pypi builds the PyPI mount, whose index and files are authorities of their own (R30). Files may
-// lie with the index as well.
-func (b *builder) pypi(m config.PyPI) (*gate.Gate, error) {
-	public, err := b.client.Public(m.Public, upstream.Encoded)
-	if err != nil {
-		return nil, err
-	}
-	private, err := b.private(m.Private, upstream.Encoded)
 	if err != nil {
 		return nil, err
 	}
@@ -232,7 +221,7 @@ func (b *builder) pypi(m config.PyPI) (*gate.Gate, error) {
 	}
 	return b.gate(gate.Options{
 		Publish:   publish,
-		Ecosystem: server.PyPIEcosystem(), Public: public, Files: files, Private: private,
+		Ecosystem: e, Public: public, Files: files, Private: private,
 		DegradePrivate: m.PrivateFailure == config.Degrade, FirstParty: m.FirstParty,
 	}), nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/fake/fakenpm"
 	"github.com/ecluse-gate/ecluse/internal/fake/packument"
 	"github.com/ecluse-gate/ecluse/internal/gate"
+	"github.com/ecluse-gate/ecluse/internal/npm"
 )
 
 // A merged listing takes over what it shares with the public one, and gives nothing to it: whoever
@@ -66,7 +67,7 @@ func BenchmarkMerged(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			report, size := cpu(b), 0
 			for b.Loop() {
-				l, err := s.npm.Listing(b.Context(), gate.ListingRequest{Name: "p", Form: "full", Base: "http://gate.test/npm"})
+				l, err := s.gates[npm.Ecosystem].Listing(b.Context(), gate.ListingRequest{Name: "p", Form: "full", Base: "http://gate.test/npm"})
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -18,14 +18,14 @@ import (
 // lanes are the ways into the mirrors that are configured.
 func (b *builder) lanes(npmGate, pypiGate *gate.Gate) (map[string]mirror.Lane, error) {
 	out := map[string]mirror.Lane{}
-	if m := b.Config.Mounts.NPM.Mirror; m.URL != nil {
+	if m := b.Config.Mount(npm.Ecosystem).Mirror; npmGate != nil && m.URL != nil {
 		t, err := b.client.Target(m.URL, upstream.Encoded)
 		if err != nil {
 			return nil, err
 		}
 		out[npm.Ecosystem] = mirror.Lane{Source: npmGate, Target: &npmmirror.Target{Target: t, Token: m.Token.Reveal()}}
 	}
-	if m := b.Config.Mounts.PyPI.Mirror; m.URL != nil {
+	if m := b.Config.Mount(pypi.Ecosystem).Mirror; pypiGate != nil && m.URL != nil {
 		index := m.Index
 		if index == nil {
 			index = pypimirror.IndexOf(m.URL)
@@ -74,7 +74,7 @@ func (q *queue) read(ctx context.Context) (st mirror.Status, enabled bool, err e
 // SetMirror connects the mounts that have a mirror to its queue: offers get what clients take, and
 // the status is shown.
 func (a *App) SetMirror(offer func(mirror.Job), status func(context.Context) (mirror.Status, error)) {
-	for ecosystem, g := range map[string]*gate.Gate{npm.Ecosystem: a.npm, pypi.Ecosystem: a.pypi} {
+	for ecosystem, g := range a.gates {
 		if _, ok := a.lanes[ecosystem]; ok {
 			g.SetMirror(func(name, version, file string) {
 				offer(mirror.Job{Ecosystem: ecosystem, Package: name, Version: version, File: file})
@@ -87,10 +87,10 @@ func (a *App) SetMirror(offer func(mirror.Job), status func(context.Context) (mi
 // Files are the mirror jobs of one version in an ecosystem's public listing. Python versions are
 // compared as PEP 440 does: 2.0 is 2.0.0.
 func (a *App) Files(ctx context.Context, ecosystem, name, version string) ([]mirror.Job, error) {
-	g, meant := a.npm, func(v string) bool { return v == version }
+	g, meant := a.gates[ecosystem], func(v string) bool { return v == version }
 	if ecosystem == pypi.Ecosystem {
 		key := naming.EqualKey(version)
-		g, meant = a.pypi, func(v string) bool { return naming.EqualKey(v) == key }
+		meant = func(v string) bool { return naming.EqualKey(v) == key }
 	}
 	versions, err := g.FilesOf(ctx, name, meant)
 	jobs := make([]mirror.Job, 0, len(versions))

@@ -7,13 +7,16 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/ecluse-gate/ecluse/internal/advisory"
 	"github.com/ecluse-gate/ecluse/internal/config"
 	"github.com/ecluse-gate/ecluse/internal/ecosystem"
+	"github.com/ecluse-gate/ecluse/internal/gate"
 	"github.com/ecluse-gate/ecluse/internal/obs"
 	"github.com/ecluse-gate/ecluse/internal/policy"
+	"github.com/ecluse-gate/ecluse/internal/registry"
 	"github.com/ecluse-gate/ecluse/internal/upstream"
 )
 
@@ -22,8 +25,23 @@ import (
 type rulebook struct {
 	mu         sync.Mutex // guards rules, and the order in which sets are handed out
 	rules      *policy.Set
-	advisories *advisory.Store // nil: there is no source
-	apply      func(*policy.Set)
+	advisories *advisory.Store       // nil: there is no source
+	gates      map[string]*gate.Gate // by ecosystem
+}
+
+// inForce is the set that the mounts judge by.
+func (r *rulebook) inForce() *policy.Set {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.current()
+}
+
+// current is the rules over the advisory data of now; mu is held.
+func (r *rulebook) current() *policy.Set {
+	if r.advisories == nil {
+		return r.rules
+	}
+	return r.rules.WithAdvisories(r.advisories.Data())
 }
 
 // use takes rules, or with nil keeps them and takes the advisory data of now.
@@ -33,16 +51,15 @@ func (r *rulebook) use(rules *policy.Set) {
 	if rules != nil {
 		r.rules = rules
 	}
-	set := r.rules
-	if r.advisories != nil {
-		set = set.WithAdvisories(r.advisories.Data())
+	set := r.current()
+	for _, g := range r.gates {
+		g.SetPolicy(set)
 	}
-	r.apply(set)
 }
 
 // rulebook opens the advisory data, and puts the rules in force with it.
-func (b *builder) rulebook(ctx context.Context, apply func(*policy.Set)) (*rulebook, error) {
-	r := &rulebook{rules: b.rules, apply: apply}
+func (b *builder) rulebook(ctx context.Context, gates map[string]*gate.Gate) (*rulebook, error) {
+	r := &rulebook{rules: b.rules, gates: gates}
 	if err := b.openAdvisories(ctx, r); err != nil {
 		return nil, err
 	}
@@ -78,7 +95,7 @@ func (b *builder) openAdvisories(ctx context.Context, r *rulebook) error {
 		return nil
 	}
 	store, err := advisory.Open(ctx, advisory.Options{
-		Dir: filepath.Join(b.Config.DataDir, "advisories"), Source: c.Source, Ecosystems: ecosystem.All(),
+		Dir: filepath.Join(b.Config.DataDir, "advisories"), Source: c.Source, Ecosystems: r.ecosystems(),
 		Interval: c.Interval, Fetcher: advisorySource{b.client}, OnSwap: func(*advisory.Data) { r.use(nil) },
 		OnRefresh: func(ecosystem string, err error) {
 			b.metrics.AdvisoryRead(ecosystem, err == nil)
@@ -92,6 +109,11 @@ func (b *builder) openAdvisories(ctx context.Context, r *rulebook) error {
 	}
 	r.advisories = store
 	return nil
+}
+
+// ecosystems are those of the mounts that are on.
+func (r *rulebook) ecosystems() registry.Ecosystems {
+	return slices.DeleteFunc(ecosystem.All(), func(e registry.Ecosystem) bool { return r.gates[e.Name] == nil })
 }
 
 // RunAdvisories looks at the source of advisories now and then, until ctx ends. Without a source it
@@ -108,7 +130,7 @@ func (a *App) ReadAdvisories(ctx context.Context) error {
 		return nil
 	}
 	var all error
-	for _, name := range ecosystem.All().Names() {
+	for _, name := range a.rules.ecosystems().Names() {
 		all = errors.Join(all, a.rules.advisories.Refresh(ctx, name))
 	}
 	return all

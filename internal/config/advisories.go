@@ -2,6 +2,7 @@ package config
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,26 +25,33 @@ const minAdvisoryInterval = time.Minute
 
 type advisorySource string
 
-// url is the source as a URL; nil when it is a path, or empty.
-func (s advisorySource) url() (*url.URL, error) {
+// url is the source of one ecosystem as a URL; nil when it is a path, or empty.
+func (s advisorySource) url(ecosystem string) (*url.URL, error) {
 	if !strings.Contains(string(s), "://") {
 		return nil, nil
 	}
-	return parseURL(strings.ReplaceAll(string(s), "{ecosystem}", "npm"))
+	return parseURL(strings.ReplaceAll(string(s), "{ecosystem}", ecosystem))
 }
 
 func (s advisorySource) check() error {
 	if strings.ContainsAny(string(s), "\x00\r\n") {
 		return problemf("is neither a URL nor a path")
 	}
-	_, err := s.url()
+	_, err := s.url("ecosystem")
 	return err
 }
 
-// upstream is the source as one of the servers that are spoken to.
-func (a Advisories) upstream() upstream {
-	u, _ := advisorySource(a.Source).url() // a wrong one has been reported
-	return upstream{advisoriesSource, u}
+// advisoryUpstreams are the servers that the source is read from: one, unless its host depends on
+// the ecosystem.
+func (c *Config) advisoryUpstreams() (all []upstream) {
+	for _, e := range c.known {
+		u, err := advisorySource(c.Advisories.Source).url(e.OSVName)
+		if err != nil || u == nil || slices.ContainsFunc(all, func(other upstream) bool { return sameAuthority(other.url, u) }) {
+			continue // a wrong one has been reported
+		}
+		all = append(all, upstream{advisoriesSource, u, false})
+	}
+	return all
 }
 
 // checkAdvisories looks at the source and the rules together: a rule that can never know anything

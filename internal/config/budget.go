@@ -100,7 +100,7 @@ func (l *loader) checkBudgets() {
 	for _, a := range authorities {
 		if !slices.ContainsFunc(l.cfg.upstreams(), func(u upstream) bool {
 			at, err := cooldown.AuthorityOf(u.url)
-			return err == nil && at == a && (u.public() || u.key == advisoriesSource)
+			return err == nil && at == a && (u.public || u.key == advisoriesSource)
 		}) {
 			l.cfg.warn(budgetPrefix + a.String() + ": not the authority of a public upstream, so it has no effect")
 		}

@@ -80,32 +80,39 @@ func sortedPaths(y layer) []string {
 	return paths
 }
 
-// askNPM fills the npm upstream from npm's own configuration when no layer names one.
-func (l *loader) askNPM(ctx context.Context) {
-	if l.cfg.Mounts.NPM.Public != nil || l.failed[npmPublic] {
+// askTools fills the public upstreams that no layer names from what the ecosystems' own tools are
+// configured with. A mount that is off needs none.
+func (l *loader) askTools(ctx context.Context) {
+	for _, m := range l.cfg.enabled() {
+		if m.Public == nil && !l.failed[m.key(keyPublic)] {
+			l.askTool(ctx, m)
+		}
+	}
+}
+
+func (l *loader) askTool(ctx context.Context, m *Mount) {
+	path, tool, v := m.key(keyPublic), m.Ecosystem, value{layer: FromTool(m.Ecosystem)}
+	advice := "set it, or give --" + tool + " URL"
+	ask := l.opts.Tools[tool]
+	if ask == nil {
+		l.fail(path, v, "not set; %s", advice)
 		return
 	}
-	const advice = "set it, or give --npm URL"
-	v := value{layer: FromNPM}
-	if l.opts.NPMRegistry == nil {
-		l.fail(npmPublic, v, "not set; %s", advice)
-		return
-	}
-	text, err := l.opts.NPMRegistry(ctx)
+	text, err := ask(ctx)
 	if err != nil {
-		l.fail(npmPublic, v, "not set, and npm on this machine did not report its registry (%v); %s", err, advice)
+		l.fail(path, v, "not set, and %s on this machine did not report its registry (%v); %s", tool, err, advice)
 		return
 	}
 	v.scalar = strings.TrimSpace(text)
 	u, err := parseURL(v.scalar)
 	if err != nil {
-		l.fail(npmPublic, v, "not set, and the registry that npm on this machine is configured with is unusable: %v; %s", err, advice)
+		l.fail(path, v, "not set, and the registry that %s on this machine is configured with is unusable: %v; %s", tool, err, advice)
 		return
 	}
-	l.cfg.Mounts.NPM.Public = u
+	m.Public = u
 	for i := range l.cfg.settings {
-		if l.cfg.settings[i].Key == npmPublic {
-			l.cfg.settings[i] = v.setting(npmPublic)
+		if l.cfg.settings[i].Key == path {
+			l.cfg.settings[i] = v.setting(path)
 		}
 	}
 }
@@ -124,20 +131,24 @@ func (l *loader) checkWhole() {
 			c.settings[i].Value = "http://" + c.Listen
 		}
 	}
-	for _, m := range []struct {
-		publicKey, privateKey string
-		public, private       *url.URL
-	}{
-		{npmPublic, npmPrivate, c.Mounts.NPM.Public, c.Mounts.NPM.Private},
-		{pypiPublic, pypiPrivate, c.Mounts.PyPI.Public, c.Mounts.PyPI.Private},
-	} {
-		if m.public != nil && m.private != nil && sameUpstream(m.public, m.private) {
-			v, _ := l.strongest(m.privateKey)
-			l.problems.add(m.privateKey, v, "is the same as %s: the callers' credentials would go to the public upstream", m.publicKey)
-		}
-	}
+	l.checkMounts()
 	if !slices.ContainsFunc(c.Rules, func(r policy.Spec) bool { return policy.Admitting(r.Type) }) {
 		c.warn("rules: no rule admits anything, so every public version will be refused")
+	}
+}
+
+// checkMounts wants one mount at least, and callers' credentials away from public upstreams.
+func (l *loader) checkMounts() {
+	mounts := l.cfg.enabled()
+	if all := l.cfg.Mounts; len(mounts) == 0 && len(all) > 0 && !l.failed[all[0].key(keyEnabled)] {
+		v, _ := l.strongest(all[0].key(keyEnabled))
+		l.problems.add(all[0].key(keyEnabled), v, "every mount is switched off, so there is nothing to serve; switch one on")
+	}
+	for _, m := range mounts {
+		if m.Public != nil && m.Private != nil && sameUpstream(m.Public, m.Private) {
+			v, _ := l.strongest(m.key(keyPrivate))
+			l.problems.add(m.key(keyPrivate), v, "is the same as %s: the callers' credentials would go to the public upstream", m.key(keyPublic))
+		}
 	}
 }
 
@@ -175,7 +186,7 @@ func (l *loader) checkInternal() {
 	}
 	for _, up := range l.cfg.upstreams() {
 		a, err := cooldown.AuthorityOf(up.url)
-		if err != nil || up.private() {
+		if err != nil || !up.public {
 			continue
 		}
 		v, _ := l.strongest(up.key)
@@ -190,23 +201,19 @@ func (l *loader) checkInternal() {
 }
 
 type upstream struct {
-	key string
-	url *url.URL
+	key    string
+	url    *url.URL
+	public bool // everybody uses it
 }
 
-func (u upstream) private() bool { return !u.public() }
-
-// upstreams are the registries that are configured.
+// upstreams are the servers that are spoken to. Mounts that are off speak to none.
 func (c *Config) upstreams() []upstream {
-	all := []upstream{
-		{npmPublic, c.Mounts.NPM.Public},
-		{npmPrivate, c.Mounts.NPM.Private},
-		{pypiPublic, c.Mounts.PyPI.Public},
-		{pypiPrivate, c.Mounts.PyPI.Private},
-		c.Advisories.upstream(),
-	}
-	for _, u := range c.Mounts.PyPI.Files {
-		all = append(all, upstream{pypiFiles, u})
+	all := c.advisoryUpstreams()
+	for _, m := range c.enabled() {
+		all = append(all, upstream{m.key(keyPublic), m.Public, true}, upstream{m.key(keyPrivate), m.Private, false})
+		for _, u := range m.Files {
+			all = append(all, upstream{m.key(keyFiles), u, true})
+		}
 	}
 	return slices.DeleteFunc(append(all, c.targets()...), func(u upstream) bool { return u.url == nil })
 }

@@ -25,7 +25,7 @@ type Config struct {
 	Admin     string   // host:port of status page, API and metrics; "" turns them off
 	DataDir   string
 	Auth      Auth
-	Mounts    Mounts
+	Mounts    []*Mount      // one for each ecosystem
 	Rules     []policy.Spec // the enabled rules, by name
 	Cache     Cache
 	Artifacts Artifacts
@@ -44,6 +44,7 @@ type Config struct {
 	Warnings []string
 
 	settings []Setting
+	known    registry.Ecosystems
 }
 
 // Settings are all settings with the layer that each came from, in the order of the documentation.
@@ -62,33 +63,47 @@ type Token struct {
 	Secret Secret
 }
 
-// Mounts are the registries that the gate stands in front of.
-type Mounts struct {
-	NPM  NPM
-	PyPI PyPI
-}
-
-// PyPI is the PyPI mount.
-type PyPI struct {
-	Public         *url.URL   // the simple index; never nil
-	Files          []*url.URL // hosts that hold files; links to any other are not served
-	Private        *url.URL   // nil: there is none
-	PrivateFailure PrivateFailure
-	FirstParty     []policy.Pattern // projects that resolve privately only
-	Mirror         PyPIMirror
-	Publish        Publish
-}
-
-// NPM is the npm mount.
-type NPM struct {
-	Public         *url.URL // never nil
+// Mount is what stands in front of the registries of one ecosystem.
+type Mount struct {
+	Ecosystem string
+	// false: the gate answers as if there were no such mount, and the rest of it means nothing
+	Enabled bool
+	Public  *url.URL // never nil when enabled
+	// hosts that hold files beside Public; links to any other are not served
+	Files          []*url.URL
 	Private        *url.URL // nil: there is none
 	PrivateFailure PrivateFailure
 	FirstParty     []policy.Pattern // packages that resolve privately only
-	Mirror         NPMMirror
+	Mirror         Mirror
 	Publish        Publish
 	ScopedPath     ScopedPath
 }
+
+// Mount is the mount of an ecosystem; one that is not known is off.
+func (c *Config) Mount(ecosystem string) *Mount {
+	for _, m := range c.Mounts {
+		if m.Ecosystem == ecosystem {
+			return m
+		}
+	}
+	return &Mount{Ecosystem: ecosystem}
+}
+
+// enabled are the mounts that are not switched off.
+func (c *Config) enabled() []*Mount {
+	return slices.DeleteFunc(slices.Clone(c.Mounts), func(m *Mount) bool { return !m.Enabled })
+}
+
+func newConfig(known registry.Ecosystems) *Config {
+	c := &Config{known: known}
+	for _, e := range known {
+		c.Mounts = append(c.Mounts, &Mount{Ecosystem: e.Name})
+	}
+	return c
+}
+
+// key is the full name of one of the mount's keys.
+func (m *Mount) key(name string) string { return "mounts." + m.Ecosystem + "." + name }
 
 // PrivateFailure says what a failing private upstream means for a listing (spec R93).
 type PrivateFailure string
@@ -171,9 +186,9 @@ type Options struct {
 	Ecosystems registry.Ecosystems
 	// ReadFile reads the configuration file and the files it names; nil means os.ReadFile.
 	ReadFile func(string) ([]byte, error)
-	// NPMRegistry is asked for the npm upstream when no layer names one. nil makes a missing one a
-	// problem.
-	NPMRegistry func(context.Context) (string, error)
+	// Tools are asked for the public upstream of an ecosystem that has no default, when no layer
+	// names one. Without a tool a missing one is a problem.
+	Tools map[string]func(context.Context) (string, error)
 }
 
 // Load merges the layers and checks the outcome whole. The error, if any, is *Problems and lists
@@ -183,13 +198,13 @@ func Load(ctx context.Context, o Options) (*Config, error) {
 	if o.ReadFile == nil {
 		o.ReadFile = os.ReadFile
 	}
-	l := &loader{opts: o, problems: &Problems{File: o.File}, cfg: &Config{}}
+	l := &loader{opts: o, problems: &Problems{File: o.File}, cfg: newConfig(o.Ecosystems)}
 	l.readLayers()
 	l.readKeys()
 	l.readRules()
 	l.readBudgets()
 	l.refuseUnknown()
-	l.askNPM(ctx)
+	l.askTools(ctx)
 	l.checkWhole()
 	l.readSecrets()
 	return l.cfg, l.problems.orNil()

@@ -30,8 +30,13 @@ func with(file string, environ ...string) config.Options {
 			}
 			return []byte(file), nil
 		},
-		NPMRegistry: func(context.Context) (string, error) { return "https://npm.example/\n", nil },
+		Tools: tool(func(context.Context) (string, error) { return "https://npm.example/\n", nil }),
 	}
+}
+
+// tool is npm on the machine.
+func tool(npm func(context.Context) (string, error)) map[string]func(context.Context) (string, error) {
+	return map[string]func(context.Context) (string, error){"npm": npm}
 }
 
 func load(t *testing.T, o config.Options) *config.Config {
@@ -59,8 +64,8 @@ func TestDefaults(t *testing.T) {
 	if c.Listen != "127.0.0.1:4873" || c.Admin != "127.0.0.1:4874" || c.DataDir != "./ecluse-data" || c.PublicURL != nil {
 		t.Errorf("addresses: %+v", c)
 	}
-	if c.Mounts.NPM.Public.String() != "https://npm.example/" || c.Mounts.NPM.Private != nil || c.Mounts.NPM.PrivateFailure != config.Refuse {
-		t.Errorf("npm mount: %+v", c.Mounts.NPM)
+	if c.Mount("npm").Public.String() != "https://npm.example/" || c.Mount("npm").Private != nil || c.Mount("npm").PrivateFailure != config.Refuse {
+		t.Errorf("npm mount: %+v", c.Mount("npm"))
 	}
 	if want := (config.Cache{TTL: time.Minute, MaxBytes: 256 << 20, DiskBytes: 1 << 30, MaxStale: time.Hour}); c.Cache != want {
 		t.Errorf("cache %+v, want %+v", c.Cache, want)
@@ -153,7 +158,7 @@ func TestLayers(t *testing.T) {
 		"serve.wait":        {Key: "serve.wait", Value: "5s", Layer: config.FromEnv, Source: "ECLUSE_SERVE__WAIT"},
 		"serve.drain":       {Key: "serve.drain", Value: "3s", Layer: config.FromFile, Line: 4},
 		"cache.ttl":         {Key: "cache.ttl", Value: "60s", Layer: config.FromDefault},
-		"mounts.npm.public": {Key: "mounts.npm.public", Value: "https://npm.example/", Layer: config.FromNPM},
+		"mounts.npm.public": {Key: "mounts.npm.public", Value: "https://npm.example/", Layer: config.FromTool("npm")},
 		"rules.min-age.age": {Key: "rules.min-age.age", Value: "168h", Layer: config.FromDefault},
 	} {
 		if got[key] != want {
@@ -165,8 +170,8 @@ func TestLayers(t *testing.T) {
 func TestHiddenValuesAreCheckedToo(t *testing.T) {
 	expect(t, with("serve: {hold: 5}", "ECLUSE_SERVE__HOLD=3s"), "serve.hold", "needs a unit")
 	c := load(t, with("mounts: {npm: {private: 'https://a.example'}}", "ECLUSE_MOUNTS__NPM__PRIVATE="))
-	if c.Mounts.NPM.Private != nil {
-		t.Errorf("an empty variable leaves the file's %v", c.Mounts.NPM.Private)
+	if c.Mount("npm").Private != nil {
+		t.Errorf("an empty variable leaves the file's %v", c.Mount("npm").Private)
 	}
 }
 
@@ -193,20 +198,20 @@ func TestEnvironmentSpellings(t *testing.T) {
 // The upstream comes from npm only when no layer names one; asking must not happen otherwise.
 func TestNPMIsAskedLast(t *testing.T) {
 	o := with("mounts: {npm: {public: https://mine.example/npm}}")
-	o.NPMRegistry = func(context.Context) (string, error) {
+	o.Tools = tool(func(context.Context) (string, error) {
 		t.Error("npm was asked although the file names the upstream")
 		return "", nil
-	}
-	if c := load(t, o); c.Mounts.NPM.Public.String() != "https://mine.example/npm" {
-		t.Errorf("public is %v", c.Mounts.NPM.Public)
+	})
+	if c := load(t, o); c.Mount("npm").Public.String() != "https://mine.example/npm" {
+		t.Errorf("public is %v", c.Mount("npm").Public)
 	}
 	o = with("")
-	o.NPMRegistry = func(context.Context) (string, error) { return "", errors.New("npm is not installed") }
+	o.Tools = tool(func(context.Context) (string, error) { return "", errors.New("npm is not installed") })
 	p := problems(t, o)
 	if len(p) != 1 || p[0].Key != "mounts.npm.public" || !strings.Contains(p[0].Text, "npm is not installed") || !strings.Contains(p[0].Text, "--npm") {
 		t.Errorf("problems %+v", p)
 	}
-	o.NPMRegistry = func(context.Context) (string, error) { return "https://user:hunter2@npm.example/", nil }
+	o.Tools = tool(func(context.Context) (string, error) { return "https://user:hunter2@npm.example/", nil })
 	if p = problems(t, o); len(p) != 1 || strings.Contains(fmt.Sprint(p), "hunter2") {
 		t.Errorf("a password in npm's configuration: %+v", p)
 	}
@@ -419,7 +424,7 @@ func FuzzFile(f *testing.F) {
 				}
 			}
 		}
-		if err == nil && (c.Mounts.NPM.Public == nil || c.Serve.Wait < 0 || c.Cache.MaxBytes < 0) {
+		if err == nil && (c.Mount("npm").Enabled && c.Mount("npm").Public == nil || c.Serve.Wait < 0 || c.Cache.MaxBytes < 0) {
 			t.Errorf("accepted what is not whole: %+v", c)
 		}
 	})

@@ -19,68 +19,78 @@ type key struct {
 	notYet string
 }
 
-// Keys that the checks name.
+// Keys that the checks name; those of mounts are below "mounts.ECOSYSTEM.".
 const (
-	npmPublic  = "mounts.npm.public"
-	npmPrivate = "mounts.npm.private"
-
-	pypiPublic  = "mounts.pypi.public"
-	pypiFiles   = "mounts.pypi.files"
-	pypiPrivate = "mounts.pypi.private"
-
-	npmMirror      = "mounts.npm.mirror.url"
-	npmMirrorToken = "mounts.npm.mirror.tokenFile" //nolint:gosec // the name of a key
-	npmPublish     = "mounts.npm.publish.url"
-
-	pypiMirror         = "mounts.pypi.mirror.url"
-	pypiMirrorIndex    = "mounts.pypi.mirror.index"
-	pypiMirrorUsername = "mounts.pypi.mirror.usernameFile"
-	pypiMirrorPassword = "mounts.pypi.mirror.passwordFile" //nolint:gosec // the name of a key
-	pypiPublish        = "mounts.pypi.publish.url"
+	keyEnabled        = "enabled"
+	keyPublic         = "public"
+	keyFiles          = "files"
+	keyPrivate        = "private"
+	keyFirstParty     = "firstParty"
+	keyMirror         = "mirror.url"
+	keyMirrorIndex    = "mirror.index"
+	keyMirrorToken    = "mirror.tokenFile" //nolint:gosec // the name of a key
+	keyMirrorUsername = "mirror.usernameFile"
+	keyMirrorPassword = "mirror.passwordFile" //nolint:gosec // the name of a key
+	keyPublish        = "publish.url"
 
 	queueURL = "queue.url"
 )
 
+// mountKeys are the settings of one mount: the same for all, as far as they mean something for its
+// ecosystem.
+func mountKeys(e registry.Ecosystem, known registry.Ecosystems) []key {
+	var all []key
+	add := func(k key, into func(*Mount) any) {
+		k.path = (&Mount{Ecosystem: e.Name}).key(k.path)
+		k.into = func(c *Config) any { return into(c.Mount(e.Name)) }
+		all = append(all, k)
+	}
+	add(key{path: keyEnabled, def: "true"}, func(m *Mount) any { return &m.Enabled })
+	add(key{path: keyPublic, def: e.Mount.Public}, func(m *Mount) any {
+		if e.Mount.Public == "" {
+			return &m.Public
+		}
+		return (*requiredURL)(&m.Public)
+	})
+	if e.Mount.Files != "" {
+		add(key{path: keyFiles, def: e.Mount.Files}, func(m *Mount) any { return &m.Files })
+	}
+	add(key{path: keyPrivate}, func(m *Mount) any { return &m.Private })
+	add(key{path: "privateFailure", def: string(Refuse), oneOf: []string{string(Refuse), string(Degrade)}}, func(m *Mount) any {
+		return (*string)(&m.PrivateFailure)
+	})
+	add(key{path: keyFirstParty}, func(m *Mount) any { return packageNames{&m.FirstParty, known} })
+	if e.HasScopes {
+		words := []string{PathEncoded, PathLiteral}
+		add(key{path: "scopedPath.public", def: PathEncoded, oneOf: words}, func(m *Mount) any { return &m.ScopedPath.Public })
+		add(key{path: "scopedPath.private", def: PathEncoded, oneOf: words}, func(m *Mount) any { return &m.ScopedPath.Private })
+	}
+	add(key{path: keyMirror}, func(m *Mount) any { return &m.Mirror.URL })
+	if e.Mount.MirrorLogin {
+		add(key{path: keyMirrorIndex}, func(m *Mount) any { return &m.Mirror.Index })
+		add(key{path: keyMirrorUsername}, func(m *Mount) any { return &m.Mirror.UsernameFile })
+		add(key{path: keyMirrorPassword}, func(m *Mount) any { return &m.Mirror.PasswordFile })
+	} else {
+		add(key{path: keyMirrorToken}, func(m *Mount) any { return &m.Mirror.TokenFile })
+	}
+	add(key{path: keyPublish}, func(m *Mount) any { return &m.Publish.URL })
+	return all
+}
+
 // keys is every setting but the rules, in the order in which the documentation and `ecluse check`
 // show them.
 func keys(known registry.Ecosystems) []key {
-	return []key{
+	all := []key{
 		{path: "listen", def: "127.0.0.1:4873", into: func(c *Config) any { return (*hostPort)(&c.Listen) }},
 		{path: "publicURL", into: func(c *Config) any { return &c.PublicURL }},
 		{path: "admin", def: "127.0.0.1:4874", into: func(c *Config) any { return (*optionalHostPort)(&c.Admin) }},
 		{path: "dataDir", def: "./ecluse-data", into: func(c *Config) any { return (*required)(&c.DataDir) }},
 		{path: "auth.tokensFile", into: func(c *Config) any { return &c.Auth.TokensFile }},
-		{path: npmPublic, into: func(c *Config) any { return &c.Mounts.NPM.Public }},
-		{path: npmPrivate, into: func(c *Config) any { return &c.Mounts.NPM.Private }},
-		{
-			path: "mounts.npm.privateFailure", def: string(Refuse), oneOf: []string{string(Refuse), string(Degrade)},
-			into: func(c *Config) any { return (*string)(&c.Mounts.NPM.PrivateFailure) },
-		},
-		{path: "mounts.npm.firstParty", into: func(c *Config) any { return packageNames{&c.Mounts.NPM.FirstParty, known} }},
-		{
-			path: "mounts.npm.scopedPath.public", def: PathEncoded, oneOf: []string{PathEncoded, PathLiteral},
-			into: func(c *Config) any { return &c.Mounts.NPM.ScopedPath.Public },
-		},
-		{
-			path: "mounts.npm.scopedPath.private", def: PathEncoded, oneOf: []string{PathEncoded, PathLiteral},
-			into: func(c *Config) any { return &c.Mounts.NPM.ScopedPath.Private },
-		},
-		{path: npmMirror, into: func(c *Config) any { return &c.Mounts.NPM.Mirror.URL }},
-		{path: npmMirrorToken, into: func(c *Config) any { return &c.Mounts.NPM.Mirror.TokenFile }},
-		{path: npmPublish, into: func(c *Config) any { return &c.Mounts.NPM.Publish.URL }},
-		{path: pypiPublic, def: "https://pypi.org/simple/", into: func(c *Config) any { return (*requiredURL)(&c.Mounts.PyPI.Public) }},
-		{path: pypiFiles, def: "https://files.pythonhosted.org", into: func(c *Config) any { return &c.Mounts.PyPI.Files }},
-		{path: pypiPrivate, into: func(c *Config) any { return &c.Mounts.PyPI.Private }},
-		{
-			path: "mounts.pypi.privateFailure", def: string(Refuse), oneOf: []string{string(Refuse), string(Degrade)},
-			into: func(c *Config) any { return (*string)(&c.Mounts.PyPI.PrivateFailure) },
-		},
-		{path: "mounts.pypi.firstParty", into: func(c *Config) any { return packageNames{&c.Mounts.PyPI.FirstParty, known} }},
-		{path: pypiMirror, into: func(c *Config) any { return &c.Mounts.PyPI.Mirror.URL }},
-		{path: pypiMirrorIndex, into: func(c *Config) any { return &c.Mounts.PyPI.Mirror.Index }},
-		{path: pypiMirrorUsername, into: func(c *Config) any { return &c.Mounts.PyPI.Mirror.UsernameFile }},
-		{path: pypiMirrorPassword, into: func(c *Config) any { return &c.Mounts.PyPI.Mirror.PasswordFile }},
-		{path: pypiPublish, into: func(c *Config) any { return &c.Mounts.PyPI.Publish.URL }},
+	}
+	for _, e := range known {
+		all = append(all, mountKeys(e, known)...)
+	}
+	return append(all, []key{
 		{path: "cache.ttl", def: "60s", into: func(c *Config) any { return &c.Cache.TTL }},
 		{path: "cache.maxBytes", def: "256MiB", into: func(c *Config) any { return &c.Cache.MaxBytes }},
 		{path: "cache.diskBytes", def: "1GiB", into: func(c *Config) any { return &c.Cache.DiskBytes }},
@@ -108,7 +118,7 @@ func keys(known registry.Ecosystems) []key {
 		{path: advisoriesSource, into: func(c *Config) any { return (*advisorySource)(&c.Advisories.Source) }},
 		{path: "advisories.interval", def: "1h", into: func(c *Config) any { return &c.Advisories.Interval }},
 		{path: "cooldown.shared", notYet: "the shared cooldown"},
-	}
+	}...)
 }
 
 // readKeys parses what each layer says about each key, the strongest last. A wrong value is

@@ -9,15 +9,16 @@ import (
 // Layer says where a value came from.
 type Layer string
 
-// The layers, from the weakest to the strongest. FromNPM stands for npm's own configuration, asked
-// last of all.
+// The layers, from the weakest to the strongest.
 const (
 	FromDefault Layer = "default"
 	FromFile    Layer = "file"
 	FromEnv     Layer = "environment"
 	FromFlag    Layer = "flag"
-	FromNPM     Layer = "npm configuration"
 )
+
+// FromTool stands for the own configuration of an ecosystem's tool, which is asked last of all.
+func FromTool(ecosystem string) Layer { return Layer(ecosystem + " configuration") }
 
 // Setting is one resolved value as text.
 type Setting struct {

@@ -38,6 +38,8 @@ func parseInto(dst any, v value) (err error) {
 	}
 	s := v.scalar
 	switch dst := dst.(type) {
+	case *bool:
+		*dst, err = parseBool(s)
 	case *int:
 		*dst, err = parseCount(s)
 	case *time.Duration:
@@ -135,6 +137,14 @@ func (v value) items() ([]string, error) {
 		}
 	}
 	return out, nil
+}
+
+func parseBool(s string) (bool, error) {
+	on, err := strconv.ParseBool(s)
+	if err != nil || len(s) < 4 {
+		return false, problemf("must be true or false")
+	}
+	return on, nil
 }
 
 // packageNames is a list of names of packages.

@@ -172,7 +172,7 @@ func readField(field string, v value, spec *policy.Spec, enabled *bool) (err err
 	}
 	switch field {
 	case "enabled":
-		if *enabled, err = strconv.ParseBool(v.scalar); err != nil || v.isList || len(v.scalar) < 4 {
+		if *enabled, err = parseBool(v.scalar); v.isList {
 			return problemf("must be true or false")
 		}
 	case "precedence":

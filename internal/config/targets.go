@@ -2,22 +2,17 @@ package config
 
 import (
 	"net/url"
-	"slices"
 	"strings"
 )
 
-// NPMMirror is the npm registry that approved packages are copied to.
-type NPMMirror struct {
-	URL       *url.URL // nil: nothing is mirrored
+// Mirror is the registry that approved packages are copied to.
+type Mirror struct {
+	URL *url.URL // where files are sent; nil: nothing is mirrored
+	// where a mirror with a login shows what it holds; nil: where that lies beside such an endpoint
+	Index     *url.URL
 	TokenFile string
 	Token     Secret // read from TokenFile
-}
-
-// PyPIMirror is the Python index that approved files are copied to.
-type PyPIMirror struct {
-	URL *url.URL // the upload endpoint; nil: nothing is mirrored
-	// its pages; nil: where an index lies beside such an endpoint
-	Index                      *url.URL
+	// UsernameFile and PasswordFile hold the login of mirrors that have one.
 	UsernameFile, PasswordFile string
 	Username, Password         Secret // read from the files
 }
@@ -53,75 +48,65 @@ func checkPostgresURL(s string) error {
 }
 
 // targets are the registries that are written to.
-func (c *Config) targets() []upstream {
-	return []upstream{
-		{npmMirror, c.Mounts.NPM.Mirror.URL},
-		{npmPublish, c.Mounts.NPM.Publish.URL},
-		{pypiMirror, c.Mounts.PyPI.Mirror.URL},
-		{pypiMirrorIndex, c.Mounts.PyPI.Mirror.Index},
-		{pypiPublish, c.Mounts.PyPI.Publish.URL},
+func (c *Config) targets() (all []upstream) {
+	for _, m := range c.enabled() {
+		all = append(all, upstream{m.key(keyMirror), m.Mirror.URL, false}, upstream{m.key(keyPublish), m.Publish.URL, false},
+			upstream{m.key(keyMirrorIndex), m.Mirror.Index, false})
 	}
+	return all
 }
 
 // checkTargets refuses mirrors and places of publication that contradict the rest.
 func (l *loader) checkTargets() {
-	n, p := &l.cfg.Mounts.NPM, &l.cfg.Mounts.PyPI
-	for _, t := range []struct {
-		key, publicKey string
-		target, public *url.URL
-	}{
-		{npmMirror, npmPublic, n.Mirror.URL, n.Public},
-		{npmPublish, npmPublic, n.Publish.URL, n.Public},
-		{pypiMirror, pypiPublic, p.Mirror.URL, p.Public},
-		{pypiPublish, pypiPublic, p.Publish.URL, p.Public},
-	} {
-		if t.target != nil && t.public != nil && sameUpstream(t.target, t.public) {
-			v, _ := l.strongest(t.key)
-			l.problems.add(t.key, v, "is the same as %s: nothing is written to a public upstream", t.publicKey)
+	for _, m := range l.cfg.enabled() {
+		for _, t := range []upstream{{m.key(keyMirror), m.Mirror.URL, false}, {m.key(keyPublish), m.Publish.URL, false}} {
+			if t.url != nil && m.Public != nil && sameUpstream(t.url, m.Public) {
+				v, _ := l.strongest(t.key)
+				l.problems.add(t.key, v, "is the same as %s: nothing is written to a public upstream", m.key(keyPublic))
+			}
 		}
-	}
-	for _, k := range []struct {
-		key, needs string
-		set, there bool
-	}{
-		{npmMirrorToken, npmMirror, n.Mirror.TokenFile != "", n.Mirror.URL != nil},
-		{pypiMirrorIndex, pypiMirror, p.Mirror.Index != nil, p.Mirror.URL != nil},
-		{pypiMirrorUsername, pypiMirror, p.Mirror.UsernameFile != "", p.Mirror.URL != nil},
-		{pypiMirrorPassword, pypiMirrorUsername, p.Mirror.PasswordFile != "", p.Mirror.UsernameFile != ""},
-		{pypiMirrorUsername, pypiMirrorPassword, p.Mirror.UsernameFile != "", p.Mirror.PasswordFile != ""},
-		{npmPublish, "mounts.npm.firstParty", n.Publish.URL != nil, len(n.FirstParty) > 0},
-		{pypiPublish, "mounts.pypi.firstParty", p.Publish.URL != nil, len(p.FirstParty) > 0},
-	} {
-		if v, _ := l.strongest(k.key); k.set && !k.there && !l.failed[k.needs] {
-			l.problems.add(k.key, v, "has no effect without %s", k.needs)
+		for _, k := range []struct {
+			key, needs string
+			set, there bool
+		}{
+			{keyMirrorToken, keyMirror, m.Mirror.TokenFile != "", m.Mirror.URL != nil},
+			{keyMirrorIndex, keyMirror, m.Mirror.Index != nil, m.Mirror.URL != nil},
+			{keyMirrorUsername, keyMirror, m.Mirror.UsernameFile != "", m.Mirror.URL != nil},
+			{keyMirrorPassword, keyMirrorUsername, m.Mirror.PasswordFile != "", m.Mirror.UsernameFile != ""},
+			{keyMirrorUsername, keyMirrorPassword, m.Mirror.UsernameFile != "", m.Mirror.PasswordFile != ""},
+			{keyPublish, keyFirstParty, m.Publish.URL != nil, len(m.FirstParty) > 0},
+		} {
+			if v, _ := l.strongest(m.key(k.key)); k.set && !k.there && !l.failed[m.key(k.needs)] {
+				l.problems.add(m.key(k.key), v, "has no effect without %s", m.key(k.needs))
+			}
 		}
 	}
 }
 
 // readCredentials reads the files with the credentials of mirrors.
 func (l *loader) readCredentials() {
-	n, p := &l.cfg.Mounts.NPM.Mirror, &l.cfg.Mounts.PyPI.Mirror
-	for _, f := range []struct {
-		key, file string
-		into      *Secret
-	}{
-		{npmMirrorToken, n.TokenFile, &n.Token},
-		{pypiMirrorUsername, p.UsernameFile, &p.Username},
-		{pypiMirrorPassword, p.PasswordFile, &p.Password},
-	} {
-		data, v := l.readNamed(f.key, f.file)
-		if data == nil {
-			continue
+	for _, m := range l.cfg.enabled() {
+		for _, f := range []struct {
+			key, file string
+			into      *Secret
+		}{
+			{m.key(keyMirrorToken), m.Mirror.TokenFile, &m.Mirror.Token},
+			{m.key(keyMirrorUsername), m.Mirror.UsernameFile, &m.Mirror.Username},
+			{m.key(keyMirrorPassword), m.Mirror.PasswordFile, &m.Mirror.Password},
+		} {
+			l.readCredential(f.key, f.file, f.into)
 		}
-		text := strings.TrimSpace(string(data))
-		if text == "" || len(text) > 4096 || strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-			l.problems.add(f.key, v, "%s must contain one line of 1 to 4096 characters", f.file)
-		}
-		*f.into = NewSecret(text)
 	}
 }
 
-// public reports whether an upstream is a public one.
-func (u upstream) public() bool {
-	return slices.Contains([]string{npmPublic, pypiPublic, pypiFiles}, u.key)
+func (l *loader) readCredential(key, file string, into *Secret) {
+	data, v := l.readNamed(key, file)
+	if data == nil {
+		return
+	}
+	text := strings.TrimSpace(string(data))
+	if text == "" || len(text) > 4096 || strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		l.problems.add(key, v, "%s must contain one line of 1 to 4096 characters", file)
+	}
+	*into = NewSecret(text)
 }

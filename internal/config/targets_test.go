@@ -15,11 +15,11 @@ func TestTargets(t *testing.T) {
 		return files(name)
 	}
 	c := load(t, o)
-	if c.Mounts.NPM.Mirror.Token.Reveal() != "tok-a" || c.Mounts.PyPI.Mirror.Username.Reveal() != "me" || c.Mounts.PyPI.Mirror.Password.Reveal() != "word" {
+	if c.Mount("npm").Mirror.Token.Reveal() != "tok-a" || c.Mount("pypi").Mirror.Username.Reveal() != "me" || c.Mount("pypi").Mirror.Password.Reveal() != "word" {
 		t.Errorf("credentials are not those of the files")
 	}
-	if c.Queue.URL != "postgres://me@db.example/jobs?sslmode=require" || c.Mounts.NPM.Publish.URL.Path != "/own" {
-		t.Errorf("queue %q, publish %v", c.Queue.URL, c.Mounts.NPM.Publish.URL)
+	if c.Queue.URL != "postgres://me@db.example/jobs?sslmode=require" || c.Mount("npm").Publish.URL.Path != "/own" {
+		t.Errorf("queue %q, publish %v", c.Queue.URL, c.Mount("npm").Publish.URL)
 	}
 }
 

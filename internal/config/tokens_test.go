@@ -77,7 +77,7 @@ func TestCAFile(t *testing.T) {
 
 func TestFirstParty(t *testing.T) {
 	c := load(t, with("mounts: {npm: {firstParty: ['@acme/*', left-pad]}}"))
-	if got := c.Mounts.NPM.FirstParty; len(got) != 2 || !got[0].MatchPackage("npm", "@acme/x") || !got[1].MatchPackage("npm", "left-pad") {
+	if got := c.Mount("npm").FirstParty; len(got) != 2 || !got[0].MatchPackage("npm", "@acme/x") || !got[1].MatchPackage("npm", "left-pad") {
 		t.Errorf("first party = %v", got)
 	}
 	for _, bad := range []string{"'*'", "left-pad@1.0.0", "'@acme'x"} {

@@ -16,10 +16,25 @@ type Ecosystem struct {
 	OSVName string
 	// HasScopes tells that a package's name may lie in a scope, "@scope/name".
 	HasScopes bool
+	// Mount is what the configuration of its mount has beside what all mounts have.
+	Mount Mount
 	// Canonical spells a package's name as the ecosystem compares names. It does not validate.
 	Canonical func(name string) string
 	// ParseVersion reads a version for comparison with others.
 	ParseVersion func(text string) (Comparable, error)
+}
+
+// Mount is what the configuration of an ecosystem's mount has beside what all mounts have.
+type Mount struct {
+	// Public is the default of the public upstream. Without one it must be configured, or a tool on
+	// the machine is asked.
+	Public string
+	// Files is the default of the hosts that hold files; empty where all files lie with the
+	// listings.
+	Files string
+	// MirrorLogin tells that a mirror is used with a user name and a password, and shows what it
+	// holds on an index of its own; else with a token.
+	MirrorLogin bool
 }
 
 // Comparable is a version that can be compared with others of its ecosystem; with one of another,

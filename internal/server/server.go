@@ -23,8 +23,8 @@ import (
 
 // Options make a Server.
 type Options struct {
-	NPM     *gate.Gate
-	PyPI    *gate.Gate
+	NPM     *gate.Gate // nil: the mount is off
+	PyPI    *gate.Gate // nil: the mount is off
 	Metrics *obs.Metrics
 	Logger  *slog.Logger
 	Tracer  trace.Tracer
@@ -74,16 +74,16 @@ func (s *Server) Handler() http.Handler {
 		}
 		health("ok")(w, r)
 	})
-	npm, pypi := newNPMMount(s), newPyPIMount(s)
+	node, python := newNPMMount(s), newPyPIMount(s)
 	return s.observe(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch path := r.URL.EscapedPath(); {
-		case strings.HasPrefix(path, npm.prefix+"/"):
-			if npm.enter(w, r) {
-				npm.ServeHTTP(w, r)
+		case node.gate != nil && strings.HasPrefix(path, node.prefix+"/"):
+			if node.enter(w, r) {
+				node.ServeHTTP(w, r)
 			}
-		case strings.HasPrefix(path, pypi.prefix+"/"):
-			if pypi.enter(w, r) {
-				pypi.ServeHTTP(w, r)
+		case python.gate != nil && strings.HasPrefix(path, python.prefix+"/"):
+			if python.enter(w, r) {
+				python.ServeHTTP(w, r)
 			}
 		default:
 			mux.ServeHTTP(w, r)
