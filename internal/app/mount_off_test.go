@@ -13,7 +13,7 @@ func TestMountOff(t *testing.T) {
 		w.publishA()
 		unknown := w.get("/nowhere/a")
 		for _, path := range []string{"/npm/a", "/npm/a/-/a-1.0.0.tgz", "/npm/-/ping"} {
-			if a := w.get(path); a.status != http.StatusNotFound || string(a.body) != string(unknown.body) {
+			if a := w.get(path); a.status != http.StatusNotFound || a.body != unknown.body {
 				t.Errorf("%s: %d %s, an unknown path has %s", path, a.status, a.body, unknown.body)
 			}
 		}

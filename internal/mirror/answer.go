@@ -49,9 +49,9 @@ func detail(resp *http.Response) string {
 	return text
 }
 
-// ReadListing reads a listing of the target; nil means that there is none.
+// ReadListing reads a listing of the target, whose body the caller closes; nil means that there is
+// none.
 func ReadListing(resp *http.Response) ([]byte, error) {
-	defer resp.Body.Close()
 	switch resp.StatusCode {
 	case http.StatusOK:
 		return upstream.ReadBody(resp, maxDocument)

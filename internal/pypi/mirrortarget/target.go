@@ -52,6 +52,7 @@ func (t *Target) Holds(ctx context.Context, j mirror.Job) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	defer resp.Body.Close()
 	body, err := mirror.ReadListing(resp)
 	if body == nil || err != nil {
 		return false, err
