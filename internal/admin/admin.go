@@ -9,6 +9,7 @@ import (
 
 	"github.com/ecluse-gate/ecluse/cooldown"
 	"github.com/ecluse-gate/ecluse/internal/advisory"
+	"github.com/ecluse-gate/ecluse/internal/documents"
 	"github.com/ecluse-gate/ecluse/internal/gate"
 	"github.com/ecluse-gate/ecluse/internal/mirror"
 	"github.com/ecluse-gate/ecluse/internal/obs"
@@ -22,7 +23,7 @@ type Options struct {
 	// Rules returns the rules in force.
 	Rules func() *policy.Set
 	// Documents is the memory of both.
-	Documents *gate.Documents
+	Documents *documents.Memory
 	Table     *cooldown.Table
 	Metrics   *obs.Metrics
 	Logger    *slog.Logger

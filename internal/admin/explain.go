@@ -40,7 +40,7 @@ func (a *Admin) Explain(ctx context.Context, text string) ([]Explanation, error)
 	}
 	out := make([]Explanation, 0, len(found))
 	for _, e := range found {
-		row := Explanation{Package: g.Ecosystem.Name + ":" + name, Version: e.Version, File: e.File, Admit: e.Admit, Rule: e.Rule, Reason: e.Reason}
+		row := Explanation{Package: g.Ecosystem() + ":" + name, Version: e.Version, File: e.File, Admit: e.Admit, Rule: e.Rule, Reason: e.Reason}
 		if !e.AdmittedAt.IsZero() {
 			at := e.AdmittedAt.Add(time.Second - 1).UTC().Truncate(time.Second).Format(time.RFC3339)
 			row.AdmittedAt = &at

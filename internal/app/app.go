@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"github.com/ecluse-gate/ecluse/internal/admin"
+	"github.com/ecluse-gate/ecluse/internal/documents"
 	"github.com/ecluse-gate/ecluse/internal/gate"
 	"github.com/ecluse-gate/ecluse/internal/mirror"
 	"github.com/ecluse-gate/ecluse/internal/obs"
@@ -19,7 +20,7 @@ type App struct {
 	server    *server.Server
 	admin     *admin.Admin
 	gates     map[string]*gate.Gate // those of the mounts that are on, by ecosystem
-	documents *gate.Documents
+	documents *documents.Memory
 	metrics   *obs.Metrics
 	logger    *slog.Logger
 	rules     *rulebook

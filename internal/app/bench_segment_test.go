@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ecluse-gate/ecluse/internal/documents"
 	"github.com/ecluse-gate/ecluse/internal/fake/fakenpm"
 	"github.com/ecluse-gate/ecluse/internal/fake/fakepypi"
 	"github.com/ecluse-gate/ecluse/internal/fake/packument"
@@ -73,21 +74,21 @@ func comesOfAge(b *testing.B, g *gate.Gate, last time.Time, request gate.Listing
 			b.Fatal(err)
 		}
 	}
-	packed := func(b *testing.B, turn int, encoding gate.Encoding) (plain, body []byte) {
+	packed := func(b *testing.B, turn int, encoding documents.Encoding) (plain, body []byte) {
 		b.Helper()
 		g.SetPolicy(rules[turn%2])
 		l, err := g.Listing(b.Context(), request)
 		if err != nil {
 			b.Fatal(err)
 		}
-		return l.Body(gate.Identity), l.Body(encoding)
+		return l.Body(documents.Identity), l.Body(encoding)
 	}
-	plain, _ := packed(b, 0, gate.Gzip)
-	if other, _ := packed(b, 1, gate.Gzip); len(other) >= len(plain) {
+	plain, _ := packed(b, 0, documents.Gzip)
+	if other, _ := packed(b, 1, documents.Gzip); len(other) >= len(plain) {
 		b.Fatal("nothing comes of age")
 	}
-	for _, encoding := range []gate.Encoding{gate.Gzip, gate.Zstd} {
-		b.Run(g.Ecosystem.Name+"-"+request.Form+"/kept-runs-"+string(encoding), func(b *testing.B) {
+	for _, encoding := range []documents.Encoding{documents.Gzip, documents.Zstd} {
+		b.Run(g.Ecosystem()+"-"+request.Form+"/kept-runs-"+string(encoding), func(b *testing.B) {
 			report, turn, size := cpu(b), 0, 0
 			for b.Loop() {
 				_, body := packed(b, turn, encoding)
@@ -98,7 +99,7 @@ func comesOfAge(b *testing.B, g *gate.Gate, last time.Time, request gate.Listing
 			b.ReportMetric(float64(size), "packed-bytes")
 		})
 	}
-	b.Run(g.Ecosystem.Name+"-"+request.Form+"/whole-compression", func(b *testing.B) {
+	b.Run(g.Ecosystem()+"-"+request.Form+"/whole-compression", func(b *testing.B) {
 		report, size := cpu(b), 0
 		for b.Loop() {
 			size = len(packument.Gzip(plain))

@@ -19,6 +19,7 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/cache"
 	"github.com/ecluse-gate/ecluse/internal/config"
 	"github.com/ecluse-gate/ecluse/internal/cooldownfile"
+	"github.com/ecluse-gate/ecluse/internal/documents"
 	"github.com/ecluse-gate/ecluse/internal/ecosystem"
 	"github.com/ecluse-gate/ecluse/internal/gate"
 	"github.com/ecluse-gate/ecluse/internal/npm"
@@ -50,7 +51,7 @@ func Build(o BuildOptions) (*App, error) {
 	}
 	b := &builder{BuildOptions: o, rules: rules, metrics: obs.NewMetrics()}
 	b.openTable(time.Now())
-	b.memory = gate.NewDocuments(int64(o.Config.Cache.MaxBytes))
+	b.memory = documents.NewMemory(int64(o.Config.Cache.MaxBytes))
 	b.client = upstream.New(upstream.Options{
 		Table: b.table, Metrics: b.metrics, Logger: o.Logger, Tracer: o.Tracer, UserAgent: "ecluse/" + o.Version,
 		RootCAs: o.RootCAs, Hold: o.Config.Serve.Hold, Budgets: budgets(o.Config.Budgets), Dial: o.Dial, Egress: egress(o.Config.Egress),
@@ -148,8 +149,8 @@ type builder struct {
 	kept    *cooldownfile.File // nil: cooldowns end with the process
 	client  *upstream.Client
 	store   *cache.Files // nil: files are not kept
-	memory  *gate.Documents
-	archive *gate.Archive // nil: documents are not kept over a start
+	memory  *documents.Memory
+	archive *documents.Archive // nil: documents are not kept over a start
 }
 
 // openDisk opens what is kept on disk. A folder that another gate uses is left to it: this one
@@ -162,7 +163,7 @@ func (b *builder) openDisk() (err error) {
 		}
 	}
 	if most := int64(c.Cache.DiskBytes); most > 0 && err == nil {
-		if b.archive, err = gate.OpenArchive(filepath.Join(dir, "documents"), most); err != nil {
+		if b.archive, err = documents.OpenArchive(filepath.Join(dir, "documents"), most); err != nil {
 			b.archive, err = nil, b.disk("cache.diskBytes", err)
 		}
 	}
@@ -236,7 +237,7 @@ func (b *builder) private(u *url.URL, s upstream.Spelling) (*upstream.Private, e
 // gate fills in what all mounts share.
 func (b *builder) gate(o gate.Options) *gate.Gate {
 	c := b.Config.Cache
-	o.Policy, o.TTL, o.MaxStale, o.Documents, o.Archive = b.rules, c.TTL, c.MaxStale, b.memory, b.archive
+	o.Policy, o.TTL, o.MaxStale, o.Memory, o.Archive = b.rules, c.TTL, c.MaxStale, b.memory, b.archive
 	o.MinPublic, o.MinTrusted = b.Config.Integrity.MinPublic, b.Config.Integrity.MinTrusted
 	o.Metrics, o.Logger, o.Store = b.metrics, b.Logger, b.store
 	return gate.New(o)

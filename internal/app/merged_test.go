@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ecluse-gate/ecluse/internal/documents"
 	"github.com/ecluse-gate/ecluse/internal/fake/fakenpm"
 	"github.com/ecluse-gate/ecluse/internal/fake/packument"
 	"github.com/ecluse-gate/ecluse/internal/gate"
@@ -63,7 +64,7 @@ func BenchmarkMerged(b *testing.B) {
 	private := httptest.NewServer(own)
 	b.Cleanup(private.Close)
 	s := benchServer(b, up, "mounts.npm.private", private.URL+"/")
-	for name, encoding := range map[string]gate.Encoding{"identity": gate.Identity, "gzip": gate.Gzip, "zstd": gate.Zstd} {
+	for name, encoding := range map[string]documents.Encoding{"identity": documents.Identity, "gzip": documents.Gzip, "zstd": documents.Zstd} {
 		b.Run(name, func(b *testing.B) {
 			report, size := cpu(b), 0
 			for b.Loop() {

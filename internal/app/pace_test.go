@@ -20,7 +20,7 @@ func TestPace(t *testing.T) {
 		}
 	}
 	for _, budget := range []int64{96 << 20, 256 << 20, 1 << 30, 64 << 30} {
-		documents := budget * 7 / 8 // see gate.Documents
+		documents := budget * 7 / 8 // see documents.Memory
 		if all := documents + documents*int64(Pace(documents))/100; all > budget*6/5 {
 			t.Errorf("with cache.maxBytes %d, documents and their room take %d", budget, all)
 		}

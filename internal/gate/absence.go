@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/ecluse-gate/ecluse/internal/documents"
+	"github.com/ecluse-gate/ecluse/internal/refusal"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 	"github.com/ecluse-gate/ecluse/internal/upstream"
 )
@@ -16,9 +18,9 @@ import (
 // find gives the public document of a package in which has finds what was asked for. That it is
 // absent is believed of a confirmed document alone; where none can be had, the error says why and
 // when it may be. A confirmed absence is a *NotFound.
-func (g *Gate) find(ctx context.Context, name, what string, has func(*entry) bool) (*entry, error) {
-	got, err := g.publicDocument(ctx, name, g.TTL)
-	if err == nil && got.entry != nil && !has(got.entry) {
+func (g *Gate) find(ctx context.Context, name, what string, has func(registry.Document) bool) (*documents.Document, error) {
+	got, err := g.documents.Get(ctx, name, g.opts.TTL)
+	if err == nil && got.Document != nil && !has(got.Document) {
 		got, err = g.confirmed(ctx, name, got)
 	}
 	absent := &NotFound{What: what}
@@ -28,33 +30,33 @@ func (g *Gate) find(ctx context.Context, name, what string, has func(*entry) boo
 	switch {
 	case err != nil:
 		return nil, err
-	case got.entry != nil && has(got.entry):
-		return got.entry, nil
-	case got.stale != nil:
-		return nil, unsure(absent, got.stale)
+	case got.Document != nil && has(got.Document):
+		return got.Document, nil
+	case got.State == documents.Retained:
+		return nil, unsure(absent, got.Cooldown)
 	}
 	return nil, absent
 }
 
-// confirmed gives a document in which an absence may be believed, unless it is stale: one that was
-// read for this request, or, while the authority is open, within missTTL by this process. What an
-// absence makes final, as it does for a mirror job, is believed of the first kind alone.
-func (g *Gate) confirmed(ctx context.Context, name string, got fetched) (fetched, error) {
-	if got.fresh || got.stale != nil {
+// confirmed gives a document in which an absence may be believed, unless it is retained: one that
+// was read for this request, or, while the authority is open, within missTTL by this process. What
+// an absence makes final, as it does for a mirror job, is believed of the first kind alone.
+func (g *Gate) confirmed(ctx context.Context, name string, got documents.Answer) (documents.Answer, error) {
+	if got.Confirmed || got.State == documents.Retained {
 		return got, nil
 	}
-	maxAge := min(missTTL, g.TTL)
-	if _, closed := g.Public.Remaining(time.Now()); closed || got.entry.earlier || upstream.IsBackground(ctx) {
+	maxAge := min(missTTL, g.opts.TTL)
+	if _, closed := g.opts.Public.Remaining(time.Now()); closed || got.Document.Earlier() || upstream.IsBackground(ctx) {
 		maxAge = 0
 	}
-	return g.publicDocument(ctx, name, maxAge)
+	return g.documents.Get(ctx, name, maxAge)
 }
 
 // holding is a has of find: the document has an entry, and want finds in it what is wanted.
-func holding(key string, want func(registry.Version) bool) func(*entry) bool {
-	return func(e *entry) bool {
-		i := e.doc.Lookup(key)
-		return i >= 0 && want(e.doc.Versions()[i])
+func holding(key string, want func(registry.Version) bool) func(registry.Document) bool {
+	return func(doc registry.Document) bool {
+		i := doc.Lookup(key)
+		return i >= 0 && want(doc.Versions()[i])
 	}
 }
 
@@ -63,7 +65,7 @@ func anything(registry.Version) bool { return true }
 // listed reports whether the facts of a version lead to the file that is asked for.
 func (g *Gate) listed(r ArtifactRequest, v registry.Version) bool {
 	return len(v.Artifacts) > 0 && (!r.Companion || v.Artifacts[0].Companion != nil) &&
-		(g.Ecosystem.ArtifactPath != nil || g.owns(v.Artifacts[0].URL))
+		(g.opts.Ecosystem.ArtifactPath != nil || g.owns(v.Artifacts[0].URL))
 }
 
 // no is what a client hears instead of err, with which the documents that resolved refuse it. A
@@ -80,7 +82,7 @@ func (res resolved) no(err error, named bool) error {
 	case named && is[*Denied](err):
 		return orFailed(res.failed, err)
 	case res.failed != nil:
-		return unsure(err, longest(wait, res.failed))
+		return unsure(err, refusal.Longest(wait, res.failed))
 	case res.missing == nil:
 		return err
 	case transient:
@@ -95,7 +97,7 @@ func orFailed(failed *Unavailable, err error) error {
 	wait, transient := errors.AsType[*Unavailable](err)
 	switch {
 	case failed != nil && transient:
-		return longest(wait, failed)
+		return refusal.Longest(wait, failed)
 	case failed != nil && isDenial(err):
 		return unsure(err, failed)
 	}

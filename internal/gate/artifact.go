@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ecluse-gate/ecluse/internal/refusal"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 	"github.com/ecluse-gate/ecluse/internal/upstream"
 )
@@ -65,7 +66,7 @@ type Artifact struct {
 func (g *Gate) Artifact(ctx context.Context, r ArtifactRequest) (*Artifact, error) {
 	a, err := g.artifact(ctx, r)
 	if e, ok := errors.AsType[*relayed](err); ok {
-		g.Metrics.Decision(g.Ecosystem.Name, string(r.kind()), "unavailable")
+		g.opts.Metrics.Decision(g.opts.Ecosystem.Name, string(r.kind()), "unavailable")
 		return e.artifact(), nil
 	}
 	g.countDecision(string(r.kind()), string(r.kind()), err)
@@ -73,17 +74,17 @@ func (g *Gate) Artifact(ctx context.Context, r ArtifactRequest) (*Artifact, erro
 }
 
 func (g *Gate) artifact(ctx context.Context, r ArtifactRequest) (*Artifact, error) {
-	key, ok := g.Ecosystem.KeyOfFile(r.Name, r.File)
+	key, ok := g.opts.Ecosystem.KeyOfFile(r.Name, r.File)
 	if !ok {
 		return nil, &NotFound{What: r.what()}
 	}
 	var failed *Unavailable
-	if g.Private != nil {
+	if g.opts.Private != nil {
 		a, listed, err := g.privateArtifact(ctx, r, key)
-		if wait, ok := errors.AsType[*Unavailable](err); ok && g.DegradePrivate && !listed {
+		if wait, ok := errors.AsType[*Unavailable](err); ok && g.opts.DegradePrivate && !listed {
 			failed, err = wait, nil
 		} else if ok && !g.firstParty(r.Name) {
-			err = longest(wait, g.cooling())
+			err = refusal.Longest(wait, g.cooling())
 		}
 		if a != nil || err != nil {
 			return a, err
@@ -125,8 +126,8 @@ func (g *Gate) admitted(ctx context.Context, r ArtifactRequest, key string) (reg
 // C12, C44).
 func (g *Gate) version(ctx context.Context, name, entryKey, what string, want func(registry.Version) bool) (registry.Version, error) {
 	key := versionKey{name, entryKey}
-	if g.current(ctx, name) == nil {
-		if v, ok := g.versions.Get(key); ok && time.Since(v.read) < max(versionTTL, g.TTL) && want(v.version) {
+	if !g.documents.Held(name, g.opts.TTL) {
+		if v, ok := g.versions.Get(key); ok && time.Since(v.read) < max(versionTTL, g.opts.TTL) && want(v.version) {
 			return v.version, nil
 		}
 	}
@@ -137,19 +138,7 @@ func (g *Gate) version(ctx context.Context, name, entryKey, what string, want fu
 	if err != nil {
 		return registry.Version{}, err
 	}
-	return g.selected(key, e.doc.Versions()[e.doc.Lookup(entryKey)], e.checked), nil
-}
-
-// current is the document in memory, ready for use, if it need not be asked for again; else nil.
-func (g *Gate) current(ctx context.Context, name string) *entry {
-	kept, ok := g.documents.Get(g.docKey(name))
-	switch {
-	case !ok || time.Since(kept.checked) >= g.TTL:
-		return nil
-	case kept.doc == nil:
-		return g.recall(ctx, name)
-	}
-	return kept
+	return g.selected(key, e.Versions()[e.Lookup(entryKey)], e.Checked()), nil
 }
 
 // selected keeps the facts of one entry, and them alone: as the document has them, they would hold
@@ -182,12 +171,12 @@ func (g *Gate) locate(r ArtifactRequest, v registry.Version) (place, error) {
 	p := place{digests: file.Digests}
 	var ok bool
 	if p.upstream, p.url, ok = g.owner(file.URL); !ok {
-		if g.Ecosystem.ArtifactPath == nil {
+		if g.opts.Ecosystem.ArtifactPath == nil {
 			return place{}, &NotFound{What: r.what()}
 		}
 		var err error
-		p.upstream = g.Public
-		if p.url, err = g.Public.Under(g.Ecosystem.ArtifactPath(r.Name, r.File)); err != nil {
+		p.upstream = g.opts.Public
+		if p.url, err = g.opts.Public.Under(g.opts.Ecosystem.ArtifactPath(r.Name, r.File)); err != nil {
 			return place{}, err
 		}
 	}
@@ -222,7 +211,7 @@ func committed(a *Artifact, method string) (*Artifact, error) {
 	br := bufio.NewReaderSize(a.Body, 32<<10)
 	if _, err := br.Peek(1); err != nil && err != io.EOF {
 		_ = a.Body.Close()
-		return nil, fromPublic(err)
+		return nil, refusal.FromPublic(err)
 	}
 	a.Body = limitedBody{br, a.Body}
 	return a, nil

@@ -30,21 +30,21 @@ func (g *Gate) Explain(ctx context.Context, name, version string) ([]Explanation
 	if version != "" {
 		what, asked = name+"@"+version, func(v registry.Version) bool { return v.Version == version }
 	}
-	doc, err := g.find(ctx, name, what, func(e *entry) bool { return slices.ContainsFunc(e.doc.Versions(), asked) })
+	doc, err := g.find(ctx, name, what, func(d registry.Document) bool { return slices.ContainsFunc(d.Versions(), asked) })
 	if err != nil {
 		return nil, err
 	}
-	now, set := time.Now(), g.policy.Load()
+	now, set := time.Now(), g.Rules()
 	var out []Explanation
-	for i, v := range doc.doc.Versions() {
+	for i, v := range doc.Versions() {
 		if !asked(v) {
 			continue
 		}
 		e := Explanation{Version: v.Version, Verdict: g.verdict(now, set, name, v)}
-		if doc.elsewhere[i] {
+		if doc.Elsewhere(i) {
 			e.Verdict = policy.Verdict{Rule: "unreachable", Reason: "its file is on a host that is not configured"}
 		}
-		if g.Ecosystem.ArtifactPath == nil && len(v.Artifacts) > 0 {
+		if g.opts.Ecosystem.ArtifactPath == nil && len(v.Artifacts) > 0 {
 			e.File = v.Artifacts[0].File
 		}
 		out = append(out, e)

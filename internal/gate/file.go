@@ -15,6 +15,7 @@ import (
 
 	"github.com/ecluse-gate/ecluse/internal/cache"
 	"github.com/ecluse-gate/ecluse/internal/integrity"
+	"github.com/ecluse-gate/ecluse/internal/refusal"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 	"github.com/ecluse-gate/ecluse/internal/upstream"
 )
@@ -24,7 +25,7 @@ func (g *Gate) publicArtifact(ctx context.Context, r ArtifactRequest, v registry
 	if err != nil {
 		return nil, err
 	}
-	if name, digest, ok := storeName(p.digests); ok && g.Store != nil && !r.Companion {
+	if name, digest, ok := storeName(p.digests); ok && g.opts.Store != nil && !r.Companion {
 		return g.storedFile(ctx, r, p, name, digest)
 	}
 	resp, err := g.askFile(ctx, r, p)
@@ -39,7 +40,7 @@ func (g *Gate) publicArtifact(ctx context.Context, r ArtifactRequest, v registry
 func (g *Gate) askFile(ctx context.Context, r ArtifactRequest, p place) (*upstream.Response, error) {
 	resp, err := p.upstream.Do(ctx, upstream.Request{Method: r.Method, URL: p.url, Kind: r.kind()})
 	if err != nil {
-		return nil, g.unsent(p.upstream, err)
+		return nil, g.side(p.upstream).Unsent(err)
 	}
 	s := resp.StatusCode
 	if s == http.StatusOK {
@@ -50,7 +51,7 @@ func (g *Gate) askFile(ctx context.Context, r ArtifactRequest, p place) (*upstre
 		header, body := refusalOf(r.Method, resp.Response)
 		return nil, &refused{from: p.upstream, status: s, header: header, body: body, throttled: resp.Throttled, wait: resp.Wait}
 	}
-	g.Metrics.RelayAnomaly(g.Ecosystem.Name, string(r.kind()), "status")
+	g.opts.Metrics.RelayAnomaly(g.opts.Ecosystem.Name, string(r.kind()), "status")
 	if s == http.StatusNotFound {
 		return nil, &NotFound{What: r.what()}
 	}
@@ -105,9 +106,9 @@ func (g *Gate) relay(r ArtifactRequest, err error) error {
 	if e.throttled && (r.worker || !e.taken.CompareAndSwap(false, true)) {
 		left, closed := e.from.Remaining(time.Now()) // it may have taken long to read the refusal
 		if !closed || left <= 0 {
-			left = transientWait
+			left = refusal.TransientWait
 		}
-		wait := g.cooled(e.from, left)
+		wait := g.side(e.from).Cooled(left)
 		wait.Collapsed = true
 		return wait
 	}
@@ -115,7 +116,7 @@ func (g *Gate) relay(r ArtifactRequest, err error) error {
 	if e.throttled {
 		reason = "throttled"
 	}
-	g.Metrics.RelayAnomaly(g.Ecosystem.Name, string(r.kind()), reason)
+	g.opts.Metrics.RelayAnomaly(g.opts.Ecosystem.Name, string(r.kind()), reason)
 	return &relayed{e}
 }
 
@@ -142,7 +143,7 @@ func (g *Gate) storedFile(ctx context.Context, r ArtifactRequest, p place, name 
 	header.Set("Cache-Control", "private, no-transform")
 	header.Set("Etag", `"`+name+`"`)
 	if r.Method == http.MethodHead {
-		file, size, err := g.Store.Open(name)
+		file, size, err := g.opts.Store.Open(name)
 		if err != nil {
 			resp, err := g.askFile(ctx, r, p)
 			if err != nil {
@@ -154,7 +155,7 @@ func (g *Gate) storedFile(ctx context.Context, r ArtifactRequest, p place, name 
 		header.Set("Content-Length", strconv.FormatInt(size, 10))
 		return &Artifact{Status: http.StatusOK, Header: header, Body: http.NoBody}, nil
 	}
-	body, size, err := g.Store.Fetch(ctx, name, func(ctx context.Context) (*cache.Body, error) {
+	body, size, err := g.opts.Store.Fetch(ctx, name, func(ctx context.Context) (*cache.Body, error) {
 		resp, err := g.askFile(ctx, r, p)
 		if err != nil {
 			return nil, err
@@ -190,7 +191,7 @@ func (g *Gate) publicFile(r ArtifactRequest, resp *upstream.Response, p place) (
 		body, err := upstream.ReadBody(resp.Response, maxCompanion)
 		_ = resp.Body.Close()
 		if err != nil {
-			return nil, fromPublic(err)
+			return nil, refusal.FromPublic(err)
 		}
 		a.Body = io.NopCloser(bytes.NewReader(body))
 		a.Header.Set("Content-Length", strconv.Itoa(len(body)))

@@ -5,20 +5,23 @@ package gate
 
 import (
 	"log/slog"
+	"net/url"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/ecluse-gate/ecluse/internal/cache"
+	"github.com/ecluse-gate/ecluse/internal/documents"
 	"github.com/ecluse-gate/ecluse/internal/integrity"
 	"github.com/ecluse-gate/ecluse/internal/obs"
 	"github.com/ecluse-gate/ecluse/internal/policy"
+	"github.com/ecluse-gate/ecluse/internal/refusal"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 	"github.com/ecluse-gate/ecluse/internal/upstream"
 )
 
 // Bounds of foreign input.
 const (
-	maxDocument  = 64 << 20 // a listing, unpacked; the largest real packuments have about 40 MB
 	maxRefusal   = 1 << 20  // a relayed refusal's body
 	maxCompanion = 16 << 20 // a companion, unpacked
 )
@@ -28,9 +31,6 @@ const (
 	// versionTTL is how long the facts of one version serve artifact requests without a new listing
 	// read: what a registry says of a published version does not change.
 	versionTTL = 10 * time.Minute
-	// revalidateTTL bounds how long 304 answers may confirm one body before it is fetched whole
-	// again (C61).
-	revalidateTTL = 24 * time.Hour
 	// missTTL is how young a document must be for the absence of a version in it to be believed
 	// without asking again.
 	missTTL = 5 * time.Second
@@ -87,11 +87,10 @@ type Options struct {
 	MinPublic, MinTrusted integrity.Floor
 	// Store keeps verified public files; nil keeps none.
 	Store *cache.Files
-	// Documents holds what all mounts keep in memory, under one bound; see NewDocuments. It must
-	// not be in use yet.
-	Documents *Documents
-	// Archive keeps public documents over restarts; nil keeps none.
-	Archive *Archive
+	// Memory holds the documents of all mounts under one bound, and Archive keeps them over
+	// restarts; nil keeps none.
+	Memory  *documents.Memory
+	Archive *documents.Archive
 	// TTL is how long a public document is served without asking again; MaxStale how old it may be
 	// while its authority cools (R87; 0 is off).
 	TTL, MaxStale time.Duration
@@ -99,23 +98,14 @@ type Options struct {
 	Logger        *slog.Logger
 }
 
-// Rules are the rules in force.
-func (g *Gate) Rules() *policy.Set { return g.policy.Load() }
-
-func (g *Gate) docKey(name string) docKey { return docKey{g.Ecosystem.Name, name} }
-
 // Gate is one mount. It is safe for concurrent use.
 type Gate struct {
-	Options
+	opts   Options // but for Policy
 	policy atomic.Pointer[policy.Set]
 	offer  atomic.Pointer[func(name, version, file string)] // to the mirror
 
-	documents *cache.Store[docKey, *entry]
-	fetches   cache.Flight[string, fetched]
-	restores  cache.Flight[string, *entry]
+	documents *documents.Documents
 	versions  *cache.Store[versionKey, versionFacts]
-	projects  atomic.Pointer[index]
-	indexes   cache.Flight[string, *index]
 }
 
 // versionKey names one entry of a document by its package and its key there.
@@ -131,29 +121,70 @@ func New(o Options) *Gate {
 	if len(o.Files) == 0 {
 		o.Files = []*upstream.Public{o.Public}
 	}
-	g := &Gate{
-		Options:   o,
-		documents: o.Documents.store,
-		versions:  cache.NewStore[versionKey, versionFacts](o.Documents.versions),
-	}
-	o.Documents.scans[o.Ecosystem.Name] = o.Ecosystem.Scan
+	g := &Gate{opts: o, versions: cache.NewStore[versionKey, versionFacts](max(o.Memory.Bound()/32, 1<<20))}
 	g.policy.Store(o.Policy)
+	g.opts.Policy = nil // the pointer alone has it: SetPolicy changes it
+	e := o.Ecosystem
+	d := documents.Options{
+		Protocol: documents.Protocol{
+			Name: e.Name, Accept: e.ListingAccept, Path: e.ListingPath, Scan: e.Scan, Serial: e.Serial, ScanIndex: e.ScanIndex,
+		},
+		Public: o.Public, Side: g.side(o.Public), Private: o.Private, Memory: o.Memory, Archive: o.Archive,
+		MaxStale: o.MaxStale, Metrics: o.Metrics, Logger: o.Logger,
+	}
+	if e.ArtifactPath == nil {
+		d.Owned = g.owns
+	}
+	g.documents = documents.New(d)
 	return g
 }
+
+// Ecosystem is the name of the ecosystem that the gate serves.
+func (g *Gate) Ecosystem() string { return g.opts.Ecosystem.Name }
+
+// Rules are the rules in force.
+func (g *Gate) Rules() *policy.Set { return g.policy.Load() }
 
 // SetPolicy changes the rules for every request from now on; what is cached are documents, not
 // verdicts.
 func (g *Gate) SetPolicy(p *policy.Set) { g.policy.Store(p) }
 
 func (g *Gate) pkg(name string) registry.Package {
-	return registry.Package{Ecosystem: g.Ecosystem.Name, Name: name}
+	return registry.Package{Ecosystem: g.opts.Ecosystem.Name, Name: name}
 }
 
 func (g *Gate) firstParty(name string) bool {
-	for _, p := range g.FirstParty {
-		if p.MatchPackage(g.Ecosystem.Name, name) {
+	for _, p := range g.opts.FirstParty {
+		if p.MatchPackage(g.opts.Ecosystem.Name, name) {
 			return true
 		}
 	}
 	return false
+}
+
+// side is a public upstream as clients hear of it.
+func (g *Gate) side(u *upstream.Public) refusal.Side {
+	part := "registry"
+	switch {
+	case u != g.opts.Public:
+		part = "files"
+	case g.opts.Ecosystem.ScanIndex != nil:
+		part = "index"
+	}
+	return refusal.Side{Authority: u.Authority().String(), Part: part}
+}
+
+// owns reports whether owner would find an upstream.
+func (g *Gate) owns(address string) bool {
+	return slices.ContainsFunc(g.opts.Files, func(f *upstream.Public) bool { return f.Owns(address) })
+}
+
+// owner finds the upstream that may be asked for an address.
+func (g *Gate) owner(address string) (*upstream.Public, *url.URL, bool) {
+	for _, f := range g.opts.Files {
+		if u, ok := f.Owned(address); ok {
+			return f, u, true
+		}
+	}
+	return nil, nil, false
 }

@@ -5,7 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/ecluse-gate/ecluse/internal/policy"
+	"github.com/ecluse-gate/ecluse/internal/documents"
+	"github.com/ecluse-gate/ecluse/internal/refusal"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
@@ -37,7 +38,7 @@ const (
 
 // Listing is a rendered listing and how to serve it.
 type Listing struct {
-	*Rendered
+	*documents.Rendered
 	Degraded Degradation
 	// Cooldown is the cooldown for which it is degraded; nil when it is not, or for another reason
 	// alone.
@@ -47,9 +48,7 @@ type Listing struct {
 // As is the listing under another media type that its form may have.
 func (l *Listing) As(contentType string) *Listing {
 	other := *l
-	r := *l.Rendered
-	r.contentType = contentType
-	other.Rendered = &r
+	other.Rendered = l.Rendered.As(contentType)
 	return &other
 }
 
@@ -81,7 +80,7 @@ func (g *Gate) listing(ctx context.Context, r ListingRequest) (*Listing, error) 
 		return nil, res.no(err, false)
 	}
 	if l.Degraded != Complete && l.Degraded != DegradedRetained {
-		l.Rendered = l.Rendered.marked() // never to answer for the complete one (R43, R49)
+		l.Rendered = l.Rendered.Marked() // never to answer for the complete one (R43, R49)
 	}
 	return l, nil
 }
@@ -106,11 +105,11 @@ func (g *Gate) oneVersion(ctx context.Context, r ListingRequest, selector string
 	out, named, err := g.pick(r, res, selector)
 	// it may have been published since
 	if isDenial(err) && !named && res.public != nil && res.missing == nil {
-		got, unread := g.confirmed(ctx, r.Name, fetched{entry: res.public, fresh: res.fresh})
+		got, unread := g.confirmed(ctx, r.Name, documents.Answer{State: documents.Fresh, Document: res.public, Confirmed: res.confirmed})
 		switch {
 		case unread != nil:
 			res.missing = unread
-		case got.entry != res.public || got.stale != nil:
+		case got.Document != res.public || got.State == documents.Retained:
 			res = res.with(got)
 			out, named, err = g.pick(r, res, selector)
 		}
@@ -118,17 +117,17 @@ func (g *Gate) oneVersion(ctx context.Context, r ListingRequest, selector string
 	if err != nil {
 		return nil, res.no(err, named)
 	}
-	return &Listing{Rendered: newRendered(out, nil), Degraded: res.degraded, Cooldown: res.cooldown()}, nil
+	return &Listing{Rendered: documents.NewRendered(out, nil), Degraded: res.degraded, Cooldown: res.cooldown()}, nil
 }
 
 // pick renders one version of what resolved. Named tells that an error is the verdict on that very
 // version.
 func (g *Gate) pick(r ListingRequest, res resolved, selector string) (out registry.Rendering, named bool, err error) {
 	now := time.Now()
-	parts, _, err := g.parts(now, g.policy.Load(), r.Name, res)
+	parts, _, err := g.parts(now, g.Rules(), r.Name, res)
 	if err == nil {
 		var ok bool
-		if out, ok, err = g.Ecosystem.RenderVersion(g.view(r, parts), selector); ok || err != nil {
+		if out, ok, err = g.opts.Ecosystem.RenderVersion(g.view(r, parts), selector); ok || err != nil {
 			return out, false, err
 		}
 		err = &NotFound{What: r.Name + "@" + selector}
@@ -144,12 +143,12 @@ func (g *Gate) pick(r ListingRequest, res resolved, selector string) (out regist
 func (g *Gate) deniedVersion(now time.Time, name string, res resolved, version string) error {
 	if res.private != nil {
 		if i := res.private.Lookup(version); i >= 0 {
-			return g.floor(name, res.private.Versions()[i], g.MinTrusted)
+			return g.floor(name, res.private.Versions()[i], g.opts.MinTrusted)
 		}
 	}
 	if res.public != nil {
-		if i := res.public.doc.Lookup(version); i >= 0 {
-			return g.admitVersion(now, name, res.public.doc.Versions()[i])
+		if i := res.public.Lookup(version); i >= 0 {
+			return g.admitVersion(now, name, res.public.Versions()[i])
 		}
 	}
 	return nil
@@ -157,10 +156,10 @@ func (g *Gate) deniedVersion(now time.Time, name string, res resolved, version s
 
 // resolved is what the upstreams hold of a package.
 type resolved struct {
-	private  registry.Document
-	public   *entry
-	fresh    bool // public was read for this request
-	degraded Degradation
+	private   registry.Document
+	public    *documents.Document
+	confirmed bool // public was read for this request
+	degraded  Degradation
 	// failed is the failure of the private side that the mount tolerates, and missing that of the
 	// public one, or the cooldown for which its document is not a fresh one. With either, what the
 	// documents do not hold is not absent (R99).
@@ -169,10 +168,10 @@ type resolved struct {
 }
 
 // with is res with what a public read gave.
-func (res resolved) with(got fetched) resolved {
-	res.public, res.fresh = got.entry, got.fresh
-	if got.stale != nil {
-		res.missing = got.stale
+func (res resolved) with(got documents.Answer) resolved {
+	res.public, res.confirmed = got.Document, got.Confirmed
+	if got.State == documents.Retained {
+		res.missing = got.Cooldown
 		if res.failed == nil {
 			res.degraded = DegradedRetained
 		}
@@ -200,7 +199,7 @@ func (g *Gate) resolve(ctx context.Context, name, authorization string) (resolve
 		res.degraded = DegradedPrivate
 	}
 	if !g.firstParty(name) {
-		got, err := g.publicDocument(ctx, name, g.TTL)
+		got, err := g.documents.Get(ctx, name, g.opts.TTL)
 		if err != nil {
 			return g.withoutPublic(res, err)
 		}
@@ -235,146 +234,29 @@ func (g *Gate) withoutPublic(res resolved, cause error) (resolved, error) {
 // privatePart reads the private upstream. A failure that the mount tolerates comes back as failed,
 // any other as the error, joined with a cooldown that the client will meet anyway (R44).
 func (g *Gate) privatePart(ctx context.Context, name, authorization string) (doc registry.Document, failed *Unavailable, err error) {
-	if g.Private == nil {
+	if g.opts.Private == nil {
 		return nil, nil, nil
 	}
-	doc, err = g.privateDocument(ctx, name, authorization)
+	doc, err = g.documents.Private(ctx, name, authorization)
 	wait, ok := errors.AsType[*Unavailable](err)
 	switch {
 	case !ok:
 		return doc, nil, err
-	case g.DegradePrivate:
+	case g.opts.DegradePrivate:
 		return nil, wait, nil
 	case g.firstParty(name):
 		return nil, nil, wait
 	}
-	return nil, nil, longest(wait, g.cooling())
+	return nil, nil, refusal.Longest(wait, g.cooling())
 }
 
 // cooling tells of a cooldown without asking for anything.
 func (g *Gate) cooling() *Unavailable {
-	wait, closed := g.Public.Remaining(time.Now())
+	wait, closed := g.opts.Public.Remaining(time.Now())
 	if !closed {
 		return nil
 	}
-	e := g.cooled(g.Public, wait)
+	e := g.side(g.opts.Public).Cooled(wait)
 	e.Reason += ", and the private one fails"
 	return e
-}
-
-// admission is which versions of a public document the rules admit now, and until when that stays
-// so.
-type admission struct {
-	keep  []bool
-	count int
-	until time.Time // zero: for ever
-}
-
-// admit is verdict over a whole document, without the words.
-func (g *Gate) admit(now time.Time, set *policy.Set, name string, e *entry) admission {
-	versions := e.doc.Versions()
-	a := admission{keep: make([]bool, len(versions))}
-	for i := range versions {
-		if e.elsewhere[i] {
-			continue
-		}
-		if !g.MinPublic.Meets(versions[i]) {
-			g.Metrics.Denial(FloorRule)
-			continue
-		}
-		ok, rule, at := set.Admits(now, policy.Subject{Package: g.pkg(name), Version: versions[i]})
-		a.keep[i] = ok
-		if ok {
-			a.count++
-			continue
-		}
-		g.Metrics.Denial(rule)
-		if !at.IsZero() && (a.until.IsZero() || at.Before(a.until)) {
-			a.until = at
-		}
-	}
-	return a
-}
-
-// deniedListing explains a listing with nothing to serve by the version that will be admitted
-// first, or else by the last one.
-func (g *Gate) deniedListing(now time.Time, set *policy.Set, name string, e *entry) error {
-	versions := e.doc.Versions()
-	if len(versions) == len(e.elsewhere) {
-		if e.doc.Dropped()+len(e.elsewhere) > 0 {
-			return &BadUpstream{Reason: "the public registry's document contains no usable version"}
-		}
-		return &NotFound{What: "any version of " + name}
-	}
-	var best policy.Verdict
-	what := name
-	for i, v := range versions {
-		if e.elsewhere[i] {
-			continue
-		}
-		verdict := g.verdict(now, set, name, v)
-		sooner := !verdict.AdmittedAt.IsZero() && (best.AdmittedAt.IsZero() || verdict.AdmittedAt.Before(best.AdmittedAt))
-		if sooner || best.AdmittedAt.IsZero() {
-			best, what = verdict, name+"@"+v.Version
-		}
-	}
-	return &Denied{What: what, Verdict: best}
-}
-
-// verdict is the one admission of a public version: its integrity, then the rules.
-func (g *Gate) verdict(now time.Time, set *policy.Set, name string, v registry.Version) policy.Verdict {
-	if !g.MinPublic.Meets(v) {
-		return floorVerdict(g.MinPublic)
-	}
-	return set.Evaluate(now, policy.Subject{Package: g.pkg(name), Version: v})
-}
-
-func (g *Gate) admitVersion(now time.Time, name string, v registry.Version) error {
-	verdict := g.verdict(now, g.policy.Load(), name, v)
-	if verdict.Admit {
-		return nil
-	}
-	g.Metrics.Denial(verdict.Rule)
-	return &Denied{What: name + "@" + v.Version, Verdict: verdict}
-}
-
-// countDecision moves the decision and refusal counters, once for each client request (R80, R82).
-func (g *Gate) countDecision(kind, read string, err error) {
-	decision := "unavailable"
-	if err == nil {
-		decision = "admit"
-	} else if wait, ok := errors.AsType[*Unavailable](err); ok {
-		g.countCooldown(read, wait)
-	} else if isDenial(err) {
-		decision = "deny"
-	}
-	g.Metrics.Decision(g.Ecosystem.Name, kind, decision)
-}
-
-// countListing is countDecision for a listing that is served, although something may be missing
-// from it.
-func (g *Gate) countListing(degraded Degradation, cooldown *Unavailable) {
-	g.Metrics.Decision(g.Ecosystem.Name, "listing", "admit")
-	if degraded != Complete {
-		g.Metrics.Degraded(g.Ecosystem.Name, string(degraded))
-	}
-	if cooldown != nil {
-		g.countCooldown("metadata", cooldown)
-	}
-}
-
-// countCooldown counts one client request whose answer is what it is because of a cooldown:
-// refused, degraded or retained. The one whose read met the throttled answer is an attempt and no
-// refusal (R80).
-func (g *Gate) countCooldown(read string, e *Unavailable) {
-	if e.Cooldown && !e.Forwarded {
-		g.Metrics.Refusal(e.Authority, read)
-	}
-}
-
-func isDenial(err error) bool { return is[*Denied](err) || is[*Forbidden](err) || is[*NotFound](err) }
-
-func is[E error](err error) bool {
-	_, ok := errors.AsType[E](err)
-	return ok
 }

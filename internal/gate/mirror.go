@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ecluse-gate/ecluse/internal/integrity"
+	"github.com/ecluse-gate/ecluse/internal/refusal"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 	"github.com/ecluse-gate/ecluse/internal/upstream"
 )
@@ -54,7 +55,7 @@ func (e *Refused) Error() string {
 // *Refused; a throttled answer is an *Unavailable with the cooldown that it started (R58).
 func (g *Gate) Fetch(ctx context.Context, name, file, base string) (*Copy, error) {
 	ctx = upstream.Background(ctx)
-	key, ok := g.Ecosystem.KeyOfFile(name, file)
+	key, ok := g.opts.Ecosystem.KeyOfFile(name, file)
 	if !ok || g.firstParty(name) {
 		return nil, &NotFound{What: file}
 	}
@@ -63,25 +64,25 @@ func (g *Gate) Fetch(ctx context.Context, name, file, base string) (*Copy, error
 	if err != nil {
 		return nil, err
 	}
-	i := e.doc.Lookup(key)
-	out := &Copy{Version: e.doc.Versions()[i]}
+	i := e.Lookup(key)
+	out := &Copy{Version: e.Versions()[i]}
 	if err := g.admitVersion(time.Now(), name, out.Version); err != nil {
 		return nil, err
 	}
-	if out.Manifest, err = g.manifest(name, base, e.doc, i); err != nil {
+	if out.Manifest, err = g.manifest(name, base, e.Document, i); err != nil {
 		return nil, err
 	}
 	return out, g.open(ctx, r, out)
 }
 
 func (g *Gate) manifest(name, base string, doc registry.Document, i int) ([]byte, error) {
-	if g.Ecosystem.RenderVersion == nil {
+	if g.opts.Ecosystem.RenderVersion == nil {
 		return nil, nil
 	}
 	keep := make([]bool, len(doc.Versions()))
 	keep[i] = true
 	view := registry.View{Package: g.pkg(name), Base: base, Parts: []registry.Part{{Document: doc, Keep: keep}}}
-	r, ok, err := g.Ecosystem.RenderVersion(view, doc.Versions()[i].Version)
+	r, ok, err := g.opts.Ecosystem.RenderVersion(view, doc.Versions()[i].Version)
 	if err == nil && !ok {
 		err = &NotFound{What: name + "@" + doc.Versions()[i].Version}
 	}
@@ -97,7 +98,7 @@ func (g *Gate) open(ctx context.Context, r ArtifactRequest, out *Copy) error {
 	}
 	a, err := g.publicArtifact(ctx, r, out.Version)
 	if e, ok := errors.AsType[*relayed](err); ok { // never a throttled one
-		return &Unavailable{Wait: transientWait, Reason: e.Error()}
+		return &Unavailable{Wait: refusal.TransientWait, Reason: e.Error()}
 	}
 	if e, ok := errors.AsType[*BadUpstream](err); ok && e.Status >= 300 && e.Status < 500 && e.Status != http.StatusRequestTimeout {
 		return &Refused{Status: e.Status}
@@ -159,9 +160,9 @@ func (g *Gate) FilesOf(ctx context.Context, name string, meant func(version stri
 		return nil, &NotFound{What: name}
 	}
 	asked := func(v registry.Version) bool { return len(v.Artifacts) > 0 && meant(v.Version) }
-	e, err := g.find(ctx, name, "that version of "+name, func(e *entry) bool { return slices.ContainsFunc(e.doc.Versions(), asked) })
+	e, err := g.find(ctx, name, "that version of "+name, func(d registry.Document) bool { return slices.ContainsFunc(d.Versions(), asked) })
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(slices.Clone(e.doc.Versions()), func(v registry.Version) bool { return !asked(v) }), nil
+	return slices.DeleteFunc(slices.Clone(e.Versions()), func(v registry.Version) bool { return !asked(v) }), nil
 }

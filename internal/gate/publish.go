@@ -27,13 +27,16 @@ type PublishRequest struct {
 // PublishRule is the rule that admits first-party names for publication and no others.
 const PublishRule = "first-party"
 
+// Publishes reports whether there is a publication target.
+func (g *Gate) Publishes() bool { return g.opts.Publish != nil }
+
 // MayPublish tells whether a name may be published here: an error is a *Denied. A public name would
 // not resolve to what was published.
 func (g *Gate) MayPublish(name string) error {
 	if g.firstParty(name) {
 		return nil
 	}
-	g.Metrics.Decision(g.Ecosystem.Name, "publish", "deny")
+	g.opts.Metrics.Decision(g.opts.Ecosystem.Name, "publish", "deny")
 	return &Denied{What: name, Verdict: policy.Verdict{
 		Rule: PublishRule, Reason: "only first-party names (mounts.*.firstParty) can be published through this gate",
 	}}
@@ -44,22 +47,22 @@ func (g *Gate) MayPublish(name string) error {
 // knows what the target did, and the error says so: a *BadUpstream, since asking again is not what
 // a client should do (tc-080, tc-081).
 func (g *Gate) Publish(ctx context.Context, r PublishRequest) (*Artifact, error) {
-	u := g.Options.Publish.URL()
+	u := g.opts.Publish.URL()
 	if r.Path != "" {
 		var err error
-		if u, err = g.Options.Publish.Under(r.Path); err != nil {
+		if u, err = g.opts.Publish.Under(r.Path); err != nil {
 			return nil, err
 		}
 	}
-	resp, err := g.Options.Publish.Write(ctx, upstream.Write{ //nolint:bodyclose // closed by whoever closes the artifact
+	resp, err := g.opts.Publish.Write(ctx, upstream.Write{ //nolint:bodyclose // closed by whoever closes the artifact
 		Method: r.Method, URL: u, Header: r.Header, Body: r.Body, Length: r.Length, Authorization: r.Authorization,
 	})
 	if err != nil {
-		g.Metrics.Decision(g.Ecosystem.Name, "publish", "unavailable")
+		g.opts.Metrics.Decision(g.opts.Ecosystem.Name, "publish", "unavailable")
 		return nil, &BadUpstream{Reason: fmt.Sprintf("the publication target did not answer (%v): it may or may not have accepted %s; "+
 			"check before publishing again, the request was not repeated", err, r.Name)}
 	}
-	g.Metrics.Decision(g.Ecosystem.Name, "publish", "admit")
+	g.opts.Metrics.Decision(g.opts.Ecosystem.Name, "publish", "admit")
 	return &Artifact{
 		Status: resp.StatusCode, Header: relayHeader(resp.Header), Relayed: true,
 		Body: limitedBody{io.LimitReader(resp.Body, maxRefusal), resp.Body},

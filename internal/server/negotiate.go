@@ -5,14 +5,14 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ecluse-gate/ecluse/internal/gate"
+	"github.com/ecluse-gate/ecluse/internal/documents"
 )
 
 // encodingFor is the encoding that a client likes best of those that a listing has (RFC 9110
 // section 12.5.3). Where it likes two equally, the smaller wins: Zstandard, then gzip, then none.
 // Zstandard is for clients that name it; "*" may come from one that only wants to say that it does
 // not care. One that refuses everything, plain bodies too, gets the plain one.
-func encodingFor(h http.Header) gate.Encoding {
+func encodingFor(h http.Header) documents.Encoding {
 	const unsaid = -1
 	zstd, gzip, plain, star := float64(unsaid), float64(unsaid), float64(unsaid), float64(unsaid)
 	for _, line := range h.Values("Accept-Encoding") {
@@ -39,11 +39,11 @@ func encodingFor(h http.Header) gate.Encoding {
 	}
 	switch {
 	case zstd > 0 && zstd >= gzip && zstd >= plain:
-		return gate.Zstd
+		return documents.Zstd
 	case gzip > 0 && gzip >= plain:
-		return gate.Gzip
+		return documents.Gzip
 	}
-	return gate.Identity
+	return documents.Identity
 }
 
 func quality(params string) float64 {

@@ -36,7 +36,7 @@ func newPublishing(dir string) *publishing {
 
 // publish relays a package of the npm protocol: PUT /name.
 func (m *npmMount) publish(w http.ResponseWriter, r *http.Request, route npm.Route) {
-	if m.gate.Options.Publish == nil {
+	if !m.gate.Publishes() {
 		m.noPublishing(w, r, "GET, HEAD")
 		return
 	}
@@ -52,7 +52,7 @@ func (m *npmMount) publish(w http.ResponseWriter, r *http.Request, route npm.Rou
 
 // upload relays a file of the Python index protocol: POST /legacy/.
 func (m *pypiMount) upload(w http.ResponseWriter, r *http.Request) {
-	if m.gate.Options.Publish == nil || r.Method != http.MethodPost {
+	if !m.gate.Publishes() || r.Method != http.MethodPost {
 		m.noPublishing(w, r, "POST")
 		return
 	}
@@ -168,7 +168,7 @@ const busyWait = time.Second
 func (m *mount) noPublishing(w http.ResponseWriter, r *http.Request, allow string) {
 	w.Header().Set("Allow", allow)
 	message := r.Method + " is not allowed: publishing through this gate is not configured"
-	if m.gate.Options.Publish != nil {
+	if m.gate.Publishes() {
 		message = r.Method + " is not allowed: send uploads with POST"
 	}
 	m.refuse(w, r, "other", refusal{status: http.StatusMethodNotAllowed, message: message})

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/ecluse-gate/ecluse/internal/documents"
 	"github.com/ecluse-gate/ecluse/internal/gate"
 )
 
@@ -17,7 +18,7 @@ const slowClient = 2 * time.Minute
 // representation.
 func writeListing(w http.ResponseWriter, r *http.Request, l *gate.Listing) {
 	h := w.Header()
-	encoding := gate.Identity
+	encoding := documents.Identity
 	if l.Packs() {
 		encoding = encodingFor(r.Header)
 	}
@@ -29,7 +30,7 @@ func writeListing(w http.ResponseWriter, r *http.Request, l *gate.Listing) {
 		return
 	}
 	body := l.Body(encoding)
-	if encoding != gate.Identity {
+	if encoding != documents.Identity {
 		h.Set("Content-Encoding", string(encoding))
 	}
 	h.Set("Content-Type", l.ContentType())

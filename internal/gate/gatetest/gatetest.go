@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/ecluse-gate/ecluse/cooldown"
+	"github.com/ecluse-gate/ecluse/internal/documents"
 	"github.com/ecluse-gate/ecluse/internal/ecosystem"
 	"github.com/ecluse-gate/ecluse/internal/fake/fakenpm"
 	"github.com/ecluse-gate/ecluse/internal/fake/fakepypi"
@@ -45,7 +46,7 @@ type World struct {
 	Target    http.HandlerFunc // nil: there is nobody
 	NPM       *gate.Gate
 	PyPI      *gate.Gate
-	Documents *gate.Documents
+	Documents *documents.Memory
 	Table     *cooldown.Table
 	Metrics   *obs.Metrics
 	Logger    *slog.Logger
@@ -69,7 +70,7 @@ func Run(t *testing.T, o Options, test func(*World)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &World{
 			T: t, Public: fakenpm.New("http://" + publicHost), Index: fakepypi.New("http://" + filesHost),
-			Documents: gate.NewDocuments(64 << 20), Table: cooldown.New(cooldown.Options{}), Metrics: obs.NewMetrics(),
+			Documents: documents.NewMemory(64 << 20), Table: cooldown.New(cooldown.Options{}), Metrics: obs.NewMetrics(),
 			Logger: obs.Discard(), Tracer: noop.NewTracerProvider().Tracer(""), network: memnet.New(),
 		}
 		w.client = &http.Client{
@@ -116,7 +117,7 @@ func (w *World) gates(o Options) *upstream.Client {
 // common is what both gates share.
 func (w *World) common(e gate.Ecosystem) gate.Options {
 	return gate.Options{
-		Ecosystem: e, Documents: w.Documents, TTL: time.Minute, Metrics: w.Metrics, Logger: w.Logger,
+		Ecosystem: e, Memory: w.Documents, TTL: time.Minute, Metrics: w.Metrics, Logger: w.Logger,
 		FirstParty: []policy.Pattern{must(policy.ParsePattern("npm:@acme/*", ecosystem.All())), must(policy.ParsePattern("pypi:acme-tool", ecosystem.All()))},
 		Policy:     must(policy.New([]policy.Spec{{Name: "min-age", Type: policy.AllowIfOlderThan, Age: 7 * 24 * time.Hour}}, ecosystem.All())),
 	}

@@ -1,4 +1,4 @@
-package gate
+package documents
 
 import (
 	"bytes"
@@ -20,28 +20,29 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/registry/registrytest"
 )
 
-// memoryGate is a gate without upstreams: its memory alone is looked at. Each scan takes a second
-// of virtual time when slow is set.
-type memoryGate struct {
-	*Gate
-	t     *testing.T
-	scans atomic.Int32
-	slow  bool
+// memoryOnly are documents without upstreams: their memory alone is looked at. Each scan takes a
+// second of virtual time when slow is set.
+type memoryOnly struct {
+	*Documents
+	memory *Memory
+	t      *testing.T
+	scans  atomic.Int32
+	slow   bool
 }
 
-func newMemoryGate(t *testing.T, maxBytes int64) *memoryGate {
-	g := &memoryGate{t: t}
-	g.Gate = New(Options{
-		Documents: NewDocuments(maxBytes), Logger: slog.New(slog.DiscardHandler), Metrics: obs.NewMetrics(), TTL: time.Minute,
-		Ecosystem: Ecosystem{Name: "lines", Scan: func(_ registry.Package, src registry.Source) (registry.Document, error) {
-			g.scans.Add(1)
-			if g.slow {
+func newMemoryOnly(t *testing.T, maxBytes int64) *memoryOnly {
+	d := &memoryOnly{t: t, memory: NewMemory(maxBytes)}
+	d.Documents = New(Options{
+		Memory: d.memory, Logger: slog.New(slog.DiscardHandler), Metrics: obs.NewMetrics(),
+		Protocol: Protocol{Name: "lines", Scan: func(_ registry.Package, src registry.Source) (registry.Document, error) {
+			d.scans.Add(1)
+			if d.slow {
 				time.Sleep(time.Second)
 			}
 			return scanLines(src.Body), nil
 		}},
 	})
-	return g
+	return d
 }
 
 // lines is a document of a protocol of its own: a version in each line, up to the first space. As
@@ -71,8 +72,8 @@ func (d *lines) Source() []byte { return d.body }
 func (d *lines) Cost() int64    { return int64(2*cap(d.body) + 96*cap(d.versions)) }
 
 // read puts a document of so many versions into the memory, as a fetch does.
-func (g *memoryGate) read(name string, versions int, at time.Time) *entry {
-	g.t.Helper()
+func (d *memoryOnly) read(name string, versions int, at time.Time) *Document {
+	d.t.Helper()
 	var body []byte
 	for i := range versions {
 		body = fmt.Appendf(body, "%d.0.0 %s", i, name)
@@ -81,48 +82,50 @@ func (g *memoryGate) read(name string, versions int, at time.Time) *entry {
 		}
 		body = append(body, '\n')
 	}
-	e := &entry{doc: scanLines(bytes.Clone(body)), etag: `"` + name + `"`, fetched: at.Add(-time.Second), checked: at, contentType: "application/json", renderings: &renderings{}}
-	g.keep(name, e)
+	e := &Document{
+		Document: scanLines(bytes.Clone(body)), of: d.Documents, name: name, etag: `"` + name + `"`, fetched: at.Add(-time.Second), checked: at, contentType: "application/json", renderings: &renderings{},
+	}
+	d.keep(e)
 	return e
 }
 
 // packed makes a document that is kept packed.
-func (g *memoryGate) packed(name string) *entry {
-	g.t.Helper()
-	g.read(name, 40, time.Now())
-	e, cost, ok := g.Documents.pack(g.held(name))
-	if !ok || !g.documents.Swap(g.docKey(name), e, cost, func(*entry, bool) bool { return true }) {
-		g.t.Fatal("not packed")
+func (d *memoryOnly) packed(name string) *Document {
+	d.t.Helper()
+	d.read(name, 40, time.Now())
+	e, cost, ok := d.memory.pack(d.held(name))
+	if !ok || !d.memory.store.Swap(d.key(name), e, cost, func(*Document, bool) bool { return true }) {
+		d.t.Fatal("not packed")
 	}
 	return e
 }
 
-func (g *memoryGate) held(name string) *entry {
-	e, _ := g.documents.Get(g.docKey(name))
+func (d *memoryOnly) held(name string) *Document {
+	e, _ := d.memory.store.Get(d.key(name))
 	return e
 }
 
 // C61: a packed document is the same again, byte by byte, with the same validator and the same age.
 func TestPackedDocumentIsTheSameAgain(t *testing.T) {
-	g := newMemoryGate(t, 64<<20)
-	before := g.read("a", 100, time.Unix(1e9, 0))
-	packed, cost, ok := g.Documents.pack(before)
-	if !ok || packed.doc != nil || cost > before.cost()/2 {
+	d := newMemoryOnly(t, 64<<20)
+	before := d.read("a", 100, time.Unix(1e9, 0))
+	packed, cost, ok := d.memory.pack(before)
+	if !ok || packed.Document != nil || cost > before.cost()/2 {
 		t.Fatalf("packed: %v, %d bytes of %d", ok, cost, before.cost())
 	}
-	after, err := g.Documents.unpack(g.docKey("a"), packed)
+	after, err := d.memory.unpack(packed)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Equal(after.doc.Source(), before.doc.Source()) || after.etag != before.etag || after.fetched != before.fetched ||
+	if !bytes.Equal(after.Document.Source(), before.Document.Source()) || after.etag != before.etag || after.fetched != before.fetched ||
 		after.checked != before.checked || after.contentType != before.contentType || after.packed != nil || after.cost() > before.cost() || after.cost() < before.cost()*9/10 {
 		t.Errorf("%+v, before %+v", after, before)
 	}
-	if _, _, ok := g.Documents.pack(g.read("small", 3, time.Now())); ok {
+	if _, _, ok := d.memory.pack(d.read("small", 3, time.Now())); ok {
 		t.Error("a small document was packed")
 	}
 	packed.packed = packed.packed[:len(packed.packed)/2]
-	if _, err := g.Documents.unpack(g.docKey("a"), packed); err == nil {
+	if _, err := d.memory.unpack(packed); err == nil {
 		t.Error("half of it was unpacked")
 	}
 }
@@ -131,28 +134,28 @@ func TestPackedDocumentIsTheSameAgain(t *testing.T) {
 // cannot be unpacked is forgotten.
 func TestPackedDocumentIsUnpackedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newMemoryGate(t, 64<<20)
-		packed := g.packed("a")
-		g.slow = true
+		d := newMemoryOnly(t, 64<<20)
+		packed := d.packed("a")
+		d.slow = true
 		var wg sync.WaitGroup
 		for range 50 {
 			wg.Go(func() {
-				if e := g.recall(t.Context(), "a"); e == nil || e.doc == nil || e.etag != packed.etag || e.checked != packed.checked {
+				if e := d.recall(t.Context(), "a"); e == nil || e.Document == nil || e.etag != packed.etag || e.checked != packed.checked {
 					t.Errorf("got %+v", e)
 				}
 			})
 		}
 		wg.Wait()
-		if e := g.held("a"); e.doc == nil || g.scans.Load() != 1 {
-			t.Errorf("kept %v, %d scans", e.doc != nil, g.scans.Load())
+		if e := d.held("a"); e.Document == nil || d.scans.Load() != 1 {
+			t.Errorf("kept %v, %d scans", e.Document != nil, d.scans.Load())
 		}
-		if n, bytes := g.Documents.Size(); n != 1 || bytes != g.held("a").cost() {
+		if n, bytes := d.memory.Size(); n != 1 || bytes != d.held("a").cost() {
 			t.Errorf("%d documents of %d bytes", n, bytes)
 		}
-		damaged := g.packed("b").packed
+		damaged := d.packed("b").packed
 		damaged[len(damaged)/2] ^= 1
-		if e := g.recall(t.Context(), "b"); e != nil || g.held("b") != nil {
-			t.Errorf("got %+v, kept %+v", e, g.held("b"))
+		if e := d.recall(t.Context(), "b"); e != nil || d.held("b") != nil {
+			t.Errorf("got %+v, kept %+v", e, d.held("b"))
 		}
 	})
 }
@@ -160,25 +163,25 @@ func TestPackedDocumentIsUnpackedOnce(t *testing.T) {
 // What happens while a document is unpacked is newer than it: another document, or the upstream's
 // word that there is none.
 func TestUnpackedDocumentReplacesNothingNewer(t *testing.T) {
-	for name, meanwhile := range map[string]func(*memoryGate){
-		"fetched": func(g *memoryGate) { g.read("a", 50, time.Now()) },
-		"gone":    func(g *memoryGate) { g.forget("a") },
+	for name, meanwhile := range map[string]func(*memoryOnly){
+		"fetched": func(d *memoryOnly) { d.read("a", 50, time.Now()) },
+		"gone":    func(d *memoryOnly) { d.forget("a") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				g := newMemoryGate(t, 64<<20)
-				g.packed("a")
-				g.slow = true
-				done := make(chan *entry)
-				go func() { done <- g.recall(t.Context(), "a") }()
+				d := newMemoryOnly(t, 64<<20)
+				d.packed("a")
+				d.slow = true
+				done := make(chan *Document)
+				go func() { done <- d.recall(t.Context(), "a") }()
 				time.Sleep(time.Millisecond)
-				meanwhile(g)
+				meanwhile(d)
 				got := <-done
-				switch kept := g.held("a"); {
+				switch kept := d.held("a"); {
 				case name == "gone" && kept != nil:
 					t.Error("what is gone is kept again")
-				case name == "fetched" && (len(kept.doc.Versions()) != 50 || got != kept):
-					t.Errorf("kept the one of %d versions, served that of %d", len(kept.doc.Versions()), len(got.doc.Versions()))
+				case name == "fetched" && (len(kept.Document.Versions()) != 50 || got != kept):
+					t.Errorf("kept the one of %d versions, served that of %d", len(kept.Document.Versions()), len(got.Document.Versions()))
 				}
 			})
 		})
@@ -187,71 +190,65 @@ func TestUnpackedDocumentReplacesNothingNewer(t *testing.T) {
 
 // The answer to an earlier question that took longer never replaces that to a later one.
 func TestKeptDocumentIsTheNewest(t *testing.T) {
-	g := newMemoryGate(t, 64<<20)
-	g.read("a", 20, time.Unix(2000, 0))
-	g.read("a", 10, time.Unix(1000, 0))
-	if n := len(g.held("a").doc.Versions()); n != 20 {
+	d := newMemoryOnly(t, 64<<20)
+	d.read("a", 20, time.Unix(2000, 0))
+	d.read("a", 10, time.Unix(1000, 0))
+	if n := len(d.held("a").Document.Versions()); n != 20 {
 		t.Errorf("%d versions", n)
 	}
 }
 
 // A dry run of other rules sees packed documents too, and leaves them packed.
 func TestListingsOfPackedDocuments(t *testing.T) {
-	g := newMemoryGate(t, 64<<20)
-	g.packed("a")
-	g.read("b", 5, time.Now())
+	d := newMemoryOnly(t, 64<<20)
+	d.packed("a")
+	d.read("b", 5, time.Now())
 	seen := map[string]int{}
-	for pkg, doc := range g.Documents.Listings() {
+	for pkg, doc := range d.memory.Listings() {
 		seen[pkg.Name] = len(doc.Versions())
 	}
-	if len(seen) != 2 || seen["a"] != 40 || seen["b"] != 5 || g.held("a").doc != nil {
+	if len(seen) != 2 || seen["a"] != 40 || seen["b"] != 5 || d.held("a").Document != nil {
 		t.Errorf("seen %v", seen)
 	}
 }
 
-// Issue 7: memory stays within the budget plus 20 %, whatever passes through: the documents
-// themselves, the facts that artifact requests leave behind, and the keys, which are parts of long
-// addresses. C43.
+// Issue 7: memory stays within the budget plus 20 %, whatever passes through. C43.
 func TestMemoryStaysWithinTheBudget(t *testing.T) {
 	const budget, documents = 4 << 20, 200
-	g := newMemoryGate(t, budget)
+	d := newMemoryOnly(t, budget)
 	base := registrytest.Heap()
 	for i := range documents {
 		name := fmt.Sprintf("package-%d", i)
-		// as a request has it
-		long := strings.Clone(name + "?" + strings.Repeat("x", 60_000))[:len(name)]
-		e := g.read(strings.Clone(name), 60, time.Now())
-		g.selected(versionKey{long, "1"}, e.doc.Versions()[0], e.checked)
-		g.selected(versionKey{long, "2"}, e.doc.Versions()[50], e.checked)
-		if n, bytes := g.Documents.Size(); bytes > budget || n > i+1 {
+		d.read(name, 60, time.Now())
+		if n, bytes := d.memory.Size(); bytes > budget || n > i+1 {
 			t.Fatalf("%d documents of %d bytes", n, bytes)
 		}
-		g.Documents.Close() // the race detector would slow the packer more than the reader
+		d.memory.Close() // the race detector would slow the packer more than the reader
 	}
 	used := registrytest.Heap() - base
-	n, bytes := g.Documents.Size()
-	cold, coldBytes := g.Documents.Cold()
+	n, bytes := d.memory.Size()
+	cold, coldBytes := d.memory.Cold()
 	t.Logf("%d documents, %d of them cold, %d bytes of them cold; %d charged, %d used", n, cold, coldBytes, bytes, used)
-	const facts, codec = documents * 2 * 1024, 4 << 20 // what selected facts take, and the packer
-	if used > budget*12/10+facts+codec || used < bytes*8/10 {
+	const codec = 4 << 20 // what the packer takes
+	if used > budget*12/10+codec || used < bytes*8/10 {
 		t.Errorf("%d bytes used, %d charged of %d", used, bytes, budget)
 	}
 	if cold == 0 || n < 80 {
 		t.Errorf("%d documents, %d packed", n, cold)
 	}
-	runtime.KeepAlive(g)
+	runtime.KeepAlive(d)
 }
 
 // A caller that goes away while a document is unpacked harms nobody else.
 func TestRecallAbort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newMemoryGate(t, 64<<20)
-		g.packed("a")
-		g.slow = true
+		d := newMemoryOnly(t, 64<<20)
+		d.packed("a")
+		d.slow = true
 		ctx, cancel := context.WithCancelCause(t.Context())
-		done := make(chan *entry)
-		go func() { g.recall(ctx, "a"); done <- nil }()
-		go func() { done <- g.recall(t.Context(), "a") }()
+		done := make(chan *Document)
+		go func() { d.recall(ctx, "a"); done <- nil }()
+		go func() { done <- d.recall(t.Context(), "a") }()
 		time.Sleep(time.Millisecond)
 		cancel(errors.New("gone"))
 		if first, second := <-done, <-done; first != nil || second == nil {

@@ -1,4 +1,4 @@
-package gate
+package documents
 
 import (
 	"testing"

@@ -1,4 +1,4 @@
-package gate
+package documents
 
 import (
 	"bufio"
@@ -19,101 +19,101 @@ import (
 
 // archiveName is where a document is kept. What one upstream says is never taken for another's
 // word.
-func (g *Gate) archiveName(name string) string {
-	sum := sha256.Sum256([]byte(g.Ecosystem.Name + "\n" + g.Public.Base() + "\n" + name))
+func (d *Documents) archiveName(name string) string {
+	sum := sha256.Sum256([]byte(d.opts.Protocol.Name + "\n" + d.opts.Public.Base() + "\n" + name))
 	return hex.EncodeToString(sum[:])
 }
 
 // save keeps a document for the next start.
-func (g *Gate) save(name string, src registry.Source, e *entry) {
-	if g.Archive == nil {
+func (d *Documents) save(src registry.Source, e *Document) {
+	if d.opts.Archive == nil {
 		return
 	}
 	head := archived{
-		Format: archiveFormat, Ecosystem: g.Ecosystem.Name, Name: name, ETag: e.etag, ContentType: src.ContentType, Fetched: e.fetched,
+		Format: archiveFormat, Ecosystem: d.opts.Protocol.Name, Name: e.name, ETag: e.etag, ContentType: src.ContentType, Fetched: e.fetched,
 	}
 	if src.URL != nil {
 		head.URL = src.URL.String()
 	}
-	g.Archive.offer(saving{g.archiveName(name), head, src.Body})
+	d.opts.Archive.offer(saving{d.archiveName(e.name), head, src.Body})
 }
 
 // touch notes that an upstream has confirmed a kept document.
-func (g *Gate) touch(name string, at time.Time) {
-	if g.Archive != nil {
-		g.Archive.files.Touch(g.archiveName(name), at)
+func (d *Documents) touch(name string, at time.Time) {
+	if d.opts.Archive != nil {
+		d.opts.Archive.files.Touch(d.archiveName(name), at)
 	}
 }
 
 // recall gives the kept document of a package, ready for use; nil when there is none. One that is
 // packed is unpacked, and one that only the disk has is read, once for everybody who waits. Its age
 // goes on from when an upstream last confirmed it.
-func (g *Gate) recall(ctx context.Context, name string) *entry {
-	kept, ok := g.documents.Get(g.docKey(name))
+func (d *Documents) recall(ctx context.Context, name string) *Document {
+	kept, ok := d.opts.Memory.store.Get(d.key(name))
 	switch {
-	case ok && kept.doc != nil:
+	case ok && kept.Document != nil:
 		return kept
-	case !ok && !g.archived(name):
+	case !ok && !d.archived(name):
 		return nil
 	}
-	e, err := g.restores.Do(ctx, name, func(context.Context) (*entry, error) { return g.revive(name) })
+	e, err := d.restores.Do(ctx, name, func(context.Context) (*Document, error) { return d.revive(name) })
 	if err != nil && ctx.Err() == nil {
-		g.Logger.Warn("discarding an unusable cached document", obs.Ecosystem(g.Ecosystem.Name), obs.Package(name), obs.Err(err))
+		d.opts.Logger.Warn("discarding an unusable cached document", obs.Ecosystem(d.opts.Protocol.Name), obs.Package(name), obs.Err(err))
 	}
 	return e // nil with an error
 }
 
 // revive makes a kept document ready for use. It takes the place of its other form only: what came
 // or went meanwhile is newer.
-func (g *Gate) revive(name string) (*entry, error) {
+func (d *Documents) revive(name string) (*Document, error) {
 	name = strings.Clone(name) // as in fetch
-	key := g.docKey(name)
-	kept, packed := g.documents.Get(key)
-	if packed && kept.doc != nil {
+	key := d.key(name)
+	kept, packed := d.opts.Memory.store.Get(key)
+	if packed && kept.Document != nil {
 		return kept, nil
 	}
-	var e *entry
+	var e *Document
 	var err error
 	if packed {
-		e, err = g.Documents.unpack(key, kept)
+		e, err = d.opts.Memory.unpack(kept)
 	} else {
-		e, err = g.load(name)
+		e, err = d.load(name)
 	}
 	if err != nil {
 		if !errors.Is(err, errUnopened) {
-			g.forget(name)
+			d.forget(name)
 		}
 		return nil, err
 	}
-	g.documents.Swap(key, e, e.cost(), func(now *entry, ok bool) bool {
-		return ok == packed && now == kept && (packed || g.archived(name))
+	d.opts.Memory.store.Swap(key, e, e.cost(), func(now *Document, ok bool) bool {
+		return ok == packed && now == kept && (packed || d.archived(name))
 	})
-	if newer, ok := g.documents.Get(key); ok && newer.doc != nil {
+	if newer, ok := d.opts.Memory.store.Get(key); ok && newer.Document != nil {
 		return newer, nil
 	}
 	return e, nil
 }
 
 // archived reports whether the disk has a document.
-func (g *Gate) archived(name string) bool {
-	return g.Archive != nil && g.Archive.files.Has(g.archiveName(name))
+func (d *Documents) archived(name string) bool {
+	return d.opts.Archive != nil && d.opts.Archive.files.Has(d.archiveName(name))
 }
 
 // forget drops a document in all its forms, the one on disk first: what revive takes from there, it
 // keeps only while it is there.
-func (g *Gate) forget(name string) {
-	if g.Archive != nil {
-		g.Archive.drop(g.archiveName(name))
+func (d *Documents) forget(name string) {
+	if d.opts.Archive != nil {
+		d.opts.Archive.drop(d.archiveName(name))
 	}
-	g.documents.Delete(g.docKey(name))
+	d.opts.Memory.store.Delete(d.key(name))
 }
 
 // errUnopened says that a kept document cannot be opened. If it is there at all, it may be used
 // later.
 var errUnopened = errors.New("it cannot be opened")
 
-func (g *Gate) load(name string) (*entry, error) {
-	file, size, err := g.Archive.files.Open(g.archiveName(name))
+func (d *Documents) load(name string) (*Document, error) {
+	file, size, err := d.opts.Archive.files.Open(d.archiveName(name))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errUnopened, err)
 	}
@@ -130,7 +130,7 @@ func (g *Gate) load(name string) (*entry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("its head: %w", err)
 	}
-	if head.Format != archiveFormat || head.Ecosystem != g.Ecosystem.Name || head.Name != name {
+	if head.Format != archiveFormat || head.Ecosystem != d.opts.Protocol.Name || head.Name != name {
 		return nil, fmt.Errorf("it is %s:%s in format %d", head.Ecosystem, head.Name, head.Format)
 	}
 	src := registry.Source{ContentType: head.ContentType}
@@ -141,18 +141,15 @@ func (g *Gate) load(name string) (*entry, error) {
 	if _, err = io.ReadFull(r, src.Body); err != nil {
 		return nil, err
 	}
-	doc, err := g.Ecosystem.Scan(g.pkg(name), src)
+	e, err := d.scan(name, src)
 	if err != nil {
 		return nil, err
 	}
-	e := &entry{
-		doc: doc, etag: head.ETag, fetched: head.Fetched, checked: info.ModTime(), earlier: true, contentType: src.ContentType, url: src.URL,
-		renderings: &renderings{},
-	}
+	e.etag, e.fetched, e.checked, e.earlier = head.ETag, head.Fetched, info.ModTime(), true
 	if now := time.Now(); e.checked.After(now) { // a clock was set back
 		e.checked, e.fetched = time.Time{}, time.Time{}
 	}
-	e.elsewhere = g.unreachable(name, doc)
+	e.elsewhere = d.unreachable(name, e.Document)
 	return e, nil
 }
 
