@@ -51,11 +51,11 @@ func in(w *toy.World, options ...func(*Options)) *world {
 }
 
 // inWorld runs a test with a gate in virtual time.
-func inWorld(t *testing.T, test func(*world), options ...func(*Options)) {
+func inWorld(t *testing.T, test func(*testing.T, *world), options ...func(*Options)) {
 	t.Helper()
-	toy.Inside(t, func(w *toy.World) {
+	toy.Inside(t, func(t *testing.T, w *toy.World) {
 		g := in(w, options...)
-		test(g)
+		test(t, g)
 		g.memory.Close()
 	})
 }

@@ -85,11 +85,11 @@ func (w *World) Close() {
 }
 
 // Inside runs a test in a world in virtual time.
-func Inside(t *testing.T, test func(*World)) {
+func Inside(t *testing.T, test func(*testing.T, *World)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := NewWorld(t)
-		test(w)
+		test(t, w)
 		w.Close()
 		synctest.Wait()
 	})
