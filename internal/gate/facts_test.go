@@ -16,7 +16,7 @@ func TestSelectedFactsAreBounded(t *testing.T) {
 	world := toy.NewWorld(t)
 	defer world.Close()
 	// the least: one MiB of facts
-	w := in(world, func(o *Options) { o.Memory = documents.NewMemory(1) })
+	w := in(world, func(_ *toy.World, o *Options) { o.Memory = documents.NewMemory(1) })
 	for i := range 5000 {
 		name := fmt.Sprint("package-", i)
 		v := registry.Version{Version: fmt.Sprintf("%d.0.0", i%50), Published: time.Unix(0, 0)}

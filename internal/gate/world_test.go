@@ -36,22 +36,25 @@ func linked() Ecosystem {
 	}
 }
 
+// option changes what a gate is told.
+type option func(*toy.World, *Options)
+
 // in builds a gate into a world. What it may be told differs from a mount of the conventional
 // ecosystem with a public registry alone, whose versions are admitted when they are a day old.
-func in(w *toy.World, options ...func(*Options)) *world {
+func in(w *toy.World, options ...option) *world {
 	w.T.Helper()
 	o := Options{
 		Ecosystem: conventional(), Public: w.PublicUpstream(toy.PublicHost), Memory: documents.NewMemory(64 << 20),
 		TTL: time.Minute, MaxStale: time.Hour, Metrics: w.Metrics, Logger: w.Logger, Policy: rules(w.T, 24*time.Hour),
 	}
 	for _, set := range options {
-		set(&o)
+		set(w, &o)
 	}
 	return &world{World: w, t: w.T, gate: New(o), memory: o.Memory}
 }
 
 // inWorld runs a test with a gate in virtual time.
-func inWorld(t *testing.T, test func(*testing.T, *world), options ...func(*Options)) {
+func inWorld(t *testing.T, test func(*testing.T, *world), options ...option) {
 	t.Helper()
 	toy.Inside(t, func(t *testing.T, w *toy.World) {
 		g := in(w, options...)

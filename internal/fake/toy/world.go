@@ -89,9 +89,8 @@ func Inside(t *testing.T, test func(*testing.T, *World)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := NewWorld(t)
+		defer w.Close()
 		test(t, w)
-		w.Close()
-		synctest.Wait()
 	})
 }
 
