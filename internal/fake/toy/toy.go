@@ -62,8 +62,12 @@ func Scan(p registry.Package, src registry.Source) (registry.Document, error) {
 	if err := json.Unmarshal(src.Body, &in); err != nil {
 		return nil, fmt.Errorf("%w: %v", registry.ErrMalformed, err)
 	}
-	d := &Document{Serial: in.Serial, body: src.Body}
+	d, whole := &Document{Serial: in.Serial, body: src.Body}, string(src.Body)
 	for number, v := range in.Versions {
+		// a part of the whole text, as in a real ecosystem
+		if i := strings.Index(whole, `"`+number+`"`); i >= 0 {
+			number = whole[i+1 : i+1+len(number)]
+		}
 		if v.Dist.Tarball == "" {
 			d.dropped++
 			continue
