@@ -1,15 +1,13 @@
 package gate
 
 import (
-	"bufio"
 	"context"
 	"errors"
-	"io"
-	"net/http"
 	"net/url"
 	"strings"
 	"time"
 
+	"github.com/ecluse-gate/ecluse/internal/files"
 	"github.com/ecluse-gate/ecluse/internal/refusal"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 	"github.com/ecluse-gate/ecluse/internal/upstream"
@@ -50,24 +48,16 @@ func (r ArtifactRequest) what() string {
 // companionSuffix makes a file's address its companion's (PEP 658).
 const companionSuffix = ".metadata"
 
-// Artifact is an answer for a file: the file, or a throttled answer that is handed on (R50). The
-// caller closes Body; a Read that fails means that the client must not take what it got for the
-// whole file.
-type Artifact struct {
-	Status int
-	Header http.Header
-	Body   io.ReadCloser
-	// Relayed tells that this is the upstream's own refusal, Throttled that it started a cooldown.
-	Relayed, Throttled bool
-}
+// Artifact is an answer for a file.
+type Artifact = files.Artifact
 
 // Artifact gives one file under the same verdict as the listing (C11). Its errors are those of
 // Listing.
 func (g *Gate) Artifact(ctx context.Context, r ArtifactRequest) (*Artifact, error) {
 	a, err := g.artifact(ctx, r)
-	if e, ok := errors.AsType[*relayed](err); ok {
+	if e, ok := errors.AsType[*files.Relayed](err); ok {
 		g.opts.Metrics.Decision(g.opts.Ecosystem.Name, string(r.kind()), "unavailable")
-		return e.artifact(), nil
+		return e.Artifact(), nil
 	}
 	g.countDecision(string(r.kind()), string(r.kind()), err)
 	return a, err
@@ -97,7 +87,7 @@ func (g *Gate) artifact(ctx context.Context, r ArtifactRequest) (*Artifact, erro
 	if err != nil {
 		return nil, orFailed(failed, err)
 	}
-	a, err := g.publicArtifact(ctx, r, facts)
+	a, err := g.public(ctx, r, facts)
 	if err == nil {
 		g.offerFile(r, facts)
 	}
@@ -153,36 +143,39 @@ func (g *Gate) selected(key versionKey, v registry.Version, read time.Time) regi
 	return own
 }
 
-// place is where a file or its companion lies, and what it must hash to.
-type place struct {
-	upstream *upstream.Public
-	url      *url.URL
-	digests  []registry.Digest
+// public gives a public file that is admitted.
+func (g *Gate) public(ctx context.Context, r ArtifactRequest, v registry.Version) (*Artifact, error) {
+	p, err := g.locate(r, v)
+	if err != nil {
+		return nil, err
+	}
+	return g.files.Get(ctx, files.Request{Method: r.Method, Kind: r.kind(), What: r.what(), Worker: r.worker}, p)
 }
 
 // locate finds the place of a public file that is listed. An address of another host is never
 // asked; where the protocol has a convention, the upstream itself is asked at the conventional
 // place instead, since mirrors list other hosts' addresses.
-func (g *Gate) locate(r ArtifactRequest, v registry.Version) (place, error) {
+func (g *Gate) locate(r ArtifactRequest, v registry.Version) (files.Place, error) {
 	if len(v.Artifacts) == 0 || r.Companion && v.Artifacts[0].Companion == nil {
-		return place{}, &NotFound{What: r.what()}
+		return files.Place{}, &NotFound{What: r.what()}
 	}
 	file := v.Artifacts[0]
-	p := place{digests: file.Digests}
+	p := files.Place{Digests: file.Digests}
 	var ok bool
-	if p.upstream, p.url, ok = g.owner(file.URL); !ok {
+	if p.Upstream, p.URL, ok = g.owner(file.URL); !ok {
 		if g.opts.Ecosystem.ArtifactPath == nil {
-			return place{}, &NotFound{What: r.what()}
+			return files.Place{}, &NotFound{What: r.what()}
 		}
 		var err error
-		p.upstream = g.opts.Public
-		if p.url, err = g.opts.Public.Under(g.opts.Ecosystem.ArtifactPath(r.Name, r.File)); err != nil {
-			return place{}, err
+		p.Upstream = g.opts.Public
+		if p.URL, err = g.opts.Public.Under(g.opts.Ecosystem.ArtifactPath(r.Name, r.File)); err != nil {
+			return files.Place{}, err
 		}
 	}
 	if r.Companion {
-		p.url, p.digests = companionOf(p.url), file.Companion.Digests
+		p.URL, p.Digests = companionOf(p.URL), file.Companion.Digests
 	}
+	p.Side = g.side(p.Upstream)
 	return p, nil
 }
 
@@ -195,24 +188,4 @@ func companionOf(file *url.URL) *url.URL {
 	}
 	u.Fragment, u.RawFragment = "", ""
 	return &u
-}
-
-type limitedBody struct {
-	io.Reader
-	io.Closer
-}
-
-// committed holds an answer back until its first byte is there, so that a client never sees a
-// success that has no body (C51).
-func committed(a *Artifact, method string) (*Artifact, error) {
-	if method != http.MethodGet {
-		return a, nil
-	}
-	br := bufio.NewReaderSize(a.Body, 32<<10)
-	if _, err := br.Peek(1); err != nil && err != io.EOF {
-		_ = a.Body.Close()
-		return nil, refusal.FromPublic(err)
-	}
-	a.Body = limitedBody{br, a.Body}
-	return a, nil
 }

@@ -12,18 +12,13 @@ import (
 
 	"github.com/ecluse-gate/ecluse/internal/cache"
 	"github.com/ecluse-gate/ecluse/internal/documents"
+	"github.com/ecluse-gate/ecluse/internal/files"
 	"github.com/ecluse-gate/ecluse/internal/integrity"
 	"github.com/ecluse-gate/ecluse/internal/obs"
 	"github.com/ecluse-gate/ecluse/internal/policy"
 	"github.com/ecluse-gate/ecluse/internal/refusal"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 	"github.com/ecluse-gate/ecluse/internal/upstream"
-)
-
-// Bounds of foreign input.
-const (
-	maxRefusal   = 1 << 20  // a relayed refusal's body
-	maxCompanion = 16 << 20 // a companion, unpacked
 )
 
 // Times that have no configuration key.
@@ -34,8 +29,6 @@ const (
 	// missTTL is how young a document must be for the absence of a version in it to be believed
 	// without asking again.
 	missTTL = 5 * time.Second
-	// refusalTime bounds how long the body of an upstream's refusal is waited for.
-	refusalTime = 2 * time.Second
 )
 
 // Ecosystem is what one protocol lends to the pipeline. All functions are pure and safe for
@@ -105,6 +98,7 @@ type Gate struct {
 	offer  atomic.Pointer[func(name, version, file string)] // to the mirror
 
 	documents *documents.Documents
+	files     *files.Files
 	versions  *cache.Store[versionKey, versionFacts]
 }
 
@@ -121,7 +115,10 @@ func New(o Options) *Gate {
 	if len(o.Files) == 0 {
 		o.Files = []*upstream.Public{o.Public}
 	}
-	g := &Gate{opts: o, versions: cache.NewStore[versionKey, versionFacts](max(o.Memory.Bound()/32, 1<<20))}
+	g := &Gate{
+		opts: o, versions: cache.NewStore[versionKey, versionFacts](max(o.Memory.Bound()/32, 1<<20)),
+		files: &files.Files{Ecosystem: o.Ecosystem.Name, Store: o.Store, Metrics: o.Metrics},
+	}
 	g.policy.Store(o.Policy)
 	g.opts.Policy = nil // the pointer alone has it: SetPolicy changes it
 	e := o.Ecosystem

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/ecluse-gate/ecluse/internal/files"
 	"github.com/ecluse-gate/ecluse/internal/integrity"
 	"github.com/ecluse-gate/ecluse/internal/refusal"
 	"github.com/ecluse-gate/ecluse/internal/registry"
@@ -96,8 +97,8 @@ func (g *Gate) open(ctx context.Context, r ArtifactRequest, out *Copy) error {
 	if err != nil {
 		return err
 	}
-	a, err := g.publicArtifact(ctx, r, out.Version)
-	if e, ok := errors.AsType[*relayed](err); ok { // never a throttled one
+	a, err := g.public(ctx, r, out.Version)
+	if e, ok := errors.AsType[*files.Relayed](err); ok { // never a throttled one
 		return &Unavailable{Wait: refusal.TransientWait, Reason: e.Error()}
 	}
 	if e, ok := errors.AsType[*BadUpstream](err); ok && e.Status >= 300 && e.Status < 500 && e.Status != http.StatusRequestTimeout {
@@ -110,7 +111,7 @@ func (g *Gate) open(ctx context.Context, r ArtifactRequest, out *Copy) error {
 	if n, err := strconv.ParseInt(a.Header.Get("Content-Length"), 10, 64); err == nil {
 		out.Size = n
 	}
-	out.Body = mismatching{integrity.Verify(a.Body, p.digests), r.File}
+	out.Body = mismatching{integrity.Verify(a.Body, p.Digests), r.File}
 	return nil
 }
 

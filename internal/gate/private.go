@@ -2,10 +2,8 @@ package gate
 
 import (
 	"context"
-	"net/http"
 
-	"github.com/ecluse-gate/ecluse/internal/integrity"
-	"github.com/ecluse-gate/ecluse/internal/refusal"
+	"github.com/ecluse-gate/ecluse/internal/files"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 	"github.com/ecluse-gate/ecluse/internal/upstream"
 )
@@ -52,25 +50,9 @@ func (g *Gate) listedFile(ctx context.Context, r ArtifactRequest, v registry.Ver
 	if r.Companion {
 		u, digests = companionOf(u), file.Companion.Digests
 	}
-	a, err := g.fetchPrivate(ctx, upstream.Request{Method: r.Method, URL: u, Kind: r.kind()}, r.Authorization, digests)
+	a, err := files.GetPrivate(ctx, g.opts.Private, upstream.Request{Method: r.Method, URL: u, Kind: r.kind()}, r.Authorization, digests)
 	if a == nil && err == nil {
 		return nil, &NotFound{What: r.what()}
 	}
 	return a, err
-}
-
-func (g *Gate) fetchPrivate(ctx context.Context, req upstream.Request, authorization string, digests []registry.Digest) (*Artifact, error) {
-	resp, err := g.opts.Private.Do(ctx, req, authorization)
-	if err != nil {
-		return nil, refusal.FromPrivate(err)
-	}
-	if resp.StatusCode == http.StatusOK {
-		body := resp.Body
-		if req.Method == http.MethodGet {
-			body = integrity.Verify(body, digests)
-		}
-		return committed(&Artifact{Status: http.StatusOK, Header: artifactHeader(resp), Body: body}, req.Method)
-	}
-	defer resp.Body.Close()
-	return nil, refusal.PrivateStatus(resp)
 }

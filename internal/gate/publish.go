@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 
+	"github.com/ecluse-gate/ecluse/internal/files"
 	"github.com/ecluse-gate/ecluse/internal/policy"
 	"github.com/ecluse-gate/ecluse/internal/upstream"
 )
@@ -63,8 +64,5 @@ func (g *Gate) Publish(ctx context.Context, r PublishRequest) (*Artifact, error)
 			"check before publishing again, the request was not repeated", err, r.Name)}
 	}
 	g.opts.Metrics.Decision(g.opts.Ecosystem.Name, "publish", "admit")
-	return &Artifact{
-		Status: resp.StatusCode, Header: relayHeader(resp.Header), Relayed: true,
-		Body: limitedBody{io.LimitReader(resp.Body, maxRefusal), resp.Body},
-	}, nil
+	return files.Relay(resp), nil
 }

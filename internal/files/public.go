@@ -1,4 +1,4 @@
-package gate
+package files
 
 import (
 	"bytes"
@@ -20,27 +20,30 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/upstream"
 )
 
-func (g *Gate) publicArtifact(ctx context.Context, r ArtifactRequest, v registry.Version) (*Artifact, error) {
-	p, err := g.locate(r, v)
-	if err != nil {
-		return nil, err
+// Get gives one public file that is admitted. A refusal of the upstream that is for this caller is
+// a *Relayed; the other errors are those of internal/refusal.
+func (f *Files) Get(ctx context.Context, r Request, p Place) (*Artifact, error) {
+	if name, digest, ok := storeName(p.Digests); ok && f.Store != nil && r.Kind == upstream.Artifact {
+		return f.stored(ctx, r, p, name, digest)
 	}
-	if name, digest, ok := storeName(p.digests); ok && g.opts.Store != nil && !r.Companion {
-		return g.storedFile(ctx, r, p, name, digest)
-	}
-	resp, err := g.askFile(ctx, r, p)
-	if err != nil {
-		return nil, g.relay(r, err)
-	}
-	return g.publicFile(r, resp, p)
+	return f.passed(ctx, r, p)
 }
 
-// askFile asks an upstream for a file. An answer other than the file is an error, of type *refused
-// where it may be handed on.
-func (g *Gate) askFile(ctx context.Context, r ArtifactRequest, p place) (*upstream.Response, error) {
-	resp, err := p.upstream.Do(ctx, upstream.Request{Method: r.Method, URL: p.url, Kind: r.kind()})
+// passed serves a public file past the store.
+func (f *Files) passed(ctx context.Context, r Request, p Place) (*Artifact, error) {
+	resp, err := f.ask(ctx, r, p)
 	if err != nil {
-		return nil, g.side(p.upstream).Unsent(err)
+		return nil, f.relay(r, err)
+	}
+	return publicFile(r, resp, p)
+}
+
+// ask asks an upstream for a file. An answer other than the file is an error, of type *refused
+// where it may be handed on.
+func (f *Files) ask(ctx context.Context, r Request, p Place) (*upstream.Response, error) {
+	resp, err := p.Upstream.Do(ctx, upstream.Request{Method: r.Method, URL: p.URL, Kind: r.Kind})
+	if err != nil {
+		return nil, p.Side.Unsent(err)
 	}
 	s := resp.StatusCode
 	if s == http.StatusOK {
@@ -49,25 +52,24 @@ func (g *Gate) askFile(ctx context.Context, r ArtifactRequest, p place) (*upstre
 	defer resp.Body.Close()
 	if resp.Throttled || s == http.StatusServiceUnavailable {
 		header, body := refusalOf(r.Method, resp.Response)
-		return nil, &refused{from: p.upstream, status: s, header: header, body: body, throttled: resp.Throttled, wait: resp.Wait}
+		return nil, &refused{from: p, status: s, header: header, body: body, throttled: resp.Throttled}
 	}
-	g.opts.Metrics.RelayAnomaly(g.opts.Ecosystem.Name, string(r.kind()), "status")
+	f.Metrics.RelayAnomaly(f.Ecosystem, string(r.Kind), "status")
 	if s == http.StatusNotFound {
-		return nil, &NotFound{What: r.what()}
+		return nil, &refusal.NotFound{What: r.What}
 	}
-	return nil, &BadUpstream{Status: s, Reason: fmt.Sprintf("the public registry answered a file request with status %d", s)}
+	return nil, &refusal.BadUpstream{Status: s, Reason: fmt.Sprintf("the public registry answered a file request with status %d", s)}
 }
 
 // refused is an upstream's own refusal of a file. A throttled one is handed to one caller as it
 // came (R50); others who waited for the same transfer hear of the cooldown (R51). One that began no
 // cooldown is for everybody (R3).
 type refused struct {
-	from      *upstream.Public
+	from      Place
 	status    int
 	header    http.Header
 	body      []byte
 	throttled bool
-	wait      time.Duration
 	taken     atomic.Bool
 }
 
@@ -98,17 +100,17 @@ func (e *refused) Error() string {
 }
 
 // relay turns a refusal into what one caller gets; other errors pass.
-func (g *Gate) relay(r ArtifactRequest, err error) error {
+func (f *Files) relay(r Request, err error) error {
 	e, ok := errors.AsType[*refused](err)
 	if !ok {
 		return err
 	}
-	if e.throttled && (r.worker || !e.taken.CompareAndSwap(false, true)) {
-		left, closed := e.from.Remaining(time.Now()) // it may have taken long to read the refusal
+	if e.throttled && (r.Worker || !e.taken.CompareAndSwap(false, true)) {
+		left, closed := e.from.Upstream.Remaining(time.Now()) // it may have taken long to read the refusal
 		if !closed || left <= 0 {
 			left = refusal.TransientWait
 		}
-		wait := g.side(e.from).Cooled(left)
+		wait := e.from.Side.Cooled(left)
 		wait.Collapsed = true
 		return wait
 	}
@@ -116,14 +118,15 @@ func (g *Gate) relay(r ArtifactRequest, err error) error {
 	if e.throttled {
 		reason = "throttled"
 	}
-	g.opts.Metrics.RelayAnomaly(g.opts.Ecosystem.Name, string(r.kind()), reason)
-	return &relayed{e}
+	f.Metrics.RelayAnomaly(f.Ecosystem, string(r.Kind), reason)
+	return &Relayed{e}
 }
 
-// relayed is a refusal on its way to the caller that it is handed to.
-type relayed struct{ *refused }
+// Relayed is an upstream's refusal on its way to the caller that it is handed to.
+type Relayed struct{ *refused }
 
-func (e *relayed) artifact() *Artifact {
+// Artifact is the refusal as an answer.
+func (e *Relayed) Artifact() *Artifact {
 	return &Artifact{Status: e.status, Header: e.header, Relayed: true, Throttled: e.throttled, Body: io.NopCloser(bytes.NewReader(e.body))}
 }
 
@@ -134,29 +137,25 @@ func storeName(digests []registry.Digest) (name string, d registry.Digest, ok bo
 	return d.Algorithm + "-" + hex.EncodeToString(d.Sum), d, ok
 }
 
-// storedFile serves a public file from the store, or through it: fetched once for everybody who
-// waits, verified before it is kept, and read while it grows (R88). A kept file needs no request,
-// so a cooldown does not concern it.
-func (g *Gate) storedFile(ctx context.Context, r ArtifactRequest, p place, name string, digest registry.Digest) (*Artifact, error) {
+// stored serves a public file from the store, or through it: fetched once for everybody who waits,
+// verified before it is kept, and read while it grows (R88). A kept file needs no request, so a
+// cooldown does not concern it.
+func (f *Files) stored(ctx context.Context, r Request, p Place, name string, digest registry.Digest) (*Artifact, error) {
 	header := http.Header{}
 	header.Set("Content-Type", "application/octet-stream")
 	header.Set("Cache-Control", "private, no-transform")
 	header.Set("Etag", `"`+name+`"`)
 	if r.Method == http.MethodHead {
-		file, size, err := g.opts.Store.Open(name)
+		file, size, err := f.Store.Open(name)
 		if err != nil {
-			resp, err := g.askFile(ctx, r, p)
-			if err != nil {
-				return nil, g.relay(r, err)
-			}
-			return g.publicFile(r, resp, p)
+			return f.passed(ctx, r, p)
 		}
 		_ = file.Close()
 		header.Set("Content-Length", strconv.FormatInt(size, 10))
 		return &Artifact{Status: http.StatusOK, Header: header, Body: http.NoBody}, nil
 	}
-	body, size, err := g.opts.Store.Fetch(ctx, name, func(ctx context.Context) (*cache.Body, error) {
-		resp, err := g.askFile(ctx, r, p)
+	body, size, err := f.Store.Fetch(ctx, name, func(ctx context.Context) (*cache.Body, error) {
+		resp, err := f.ask(ctx, r, p)
 		if err != nil {
 			return nil, err
 		}
@@ -167,7 +166,7 @@ func (g *Gate) storedFile(ctx context.Context, r ArtifactRequest, p place, name 
 		}, nil
 	})
 	if err != nil {
-		return nil, g.relay(r, err)
+		return nil, f.relay(r, err)
 	}
 	if size >= 0 {
 		header.Set("Content-Length", strconv.FormatInt(size, 10))
@@ -182,12 +181,12 @@ func (g *Gate) storedFile(ctx context.Context, r ArtifactRequest, p place, name 
 // publicFile is a public file on its way to a client, hashed as it passes. A companion is text that
 // an upstream may pack although it was not asked to; it is small, so it is unpacked and checked
 // before anything is sent.
-func (g *Gate) publicFile(r ArtifactRequest, resp *upstream.Response, p place) (*Artifact, error) {
+func publicFile(r Request, resp *upstream.Response, p Place) (*Artifact, error) {
 	a := &Artifact{Status: resp.StatusCode, Header: artifactHeader(resp.Response), Body: resp.Body}
 	if r.Method != http.MethodGet {
 		return a, nil
 	}
-	if r.Companion {
+	if r.Kind == upstream.Companion {
 		body, err := upstream.ReadBody(resp.Response, maxCompanion)
 		_ = resp.Body.Close()
 		if err != nil {
@@ -196,6 +195,6 @@ func (g *Gate) publicFile(r ArtifactRequest, resp *upstream.Response, p place) (
 		a.Body = io.NopCloser(bytes.NewReader(body))
 		a.Header.Set("Content-Length", strconv.Itoa(len(body)))
 	}
-	a.Body = integrity.Verify(a.Body, p.digests)
+	a.Body = integrity.Verify(a.Body, p.Digests)
 	return committed(a, r.Method)
 }

@@ -1,4 +1,4 @@
-package gate
+package files
 
 import (
 	"net/http"
