@@ -35,10 +35,3 @@ func (g *Gate) countCooldown(read string, e *Unavailable) {
 		g.opts.Metrics.Refusal(e.Authority, read)
 	}
 }
-
-func isDenial(err error) bool { return is[*Denied](err) || is[*Forbidden](err) || is[*NotFound](err) }
-
-func is[E error](err error) bool {
-	_, ok := errors.AsType[E](err)
-	return ok
-}

@@ -1,6 +1,10 @@
 package gate
 
-import "github.com/ecluse-gate/ecluse/internal/refusal"
+import (
+	"errors"
+
+	"github.com/ecluse-gate/ecluse/internal/refusal"
+)
 
 // The errors of a gate are those of internal/refusal, under the names that its callers know.
 type (
@@ -15,3 +19,10 @@ type (
 	// BadUpstream says that an upstream answered with something that cannot be used.
 	BadUpstream = refusal.BadUpstream
 )
+
+func isDenial(err error) bool { return is[*Denied](err) || is[*Forbidden](err) || is[*NotFound](err) }
+
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
