@@ -45,7 +45,7 @@ func TestRenderingIsKept(t *testing.T) {
 		}
 	}
 	refused := errors.New("refused")
-	if _, err := ask(now, "other", "old", now, refused); err != refused {
+	if _, err := ask(now, "other", "old", now, refused); !errors.Is(err, refused) {
 		t.Error(err)
 	}
 	if _, err := ask(now, "other", "old", now, nil); err != nil {

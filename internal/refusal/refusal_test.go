@@ -45,7 +45,7 @@ func TestTaken(t *testing.T) {
 	if !a.Forwarded || a.Collapsed || b.Forwarded || !b.Collapsed || b.Wait != time.Minute || !strings.Contains(b.Reason, "registry.test:80 (index)") {
 		t.Errorf("%+v, %+v", a, b)
 	}
-	if other := errors.New("other"); Taken(other) != other {
+	if other := errors.New("other"); !errors.Is(Taken(other), other) {
 		t.Error("another error")
 	}
 }
@@ -76,7 +76,7 @@ func TestTypes(t *testing.T) {
 			t.Errorf("%v: %T %v", c.err, err, err)
 		}
 	}
-	if other := errors.New("other"); s.Unsent(other) != other || FromPrivate(other) != other {
+	if other := errors.New("other"); !errors.Is(s.Unsent(other), other) || !errors.Is(FromPrivate(other), other) {
 		t.Error("an error of ours")
 	}
 }
