@@ -72,7 +72,7 @@ func TestGet(t *testing.T) {
 			if _, body, err := get(t, f, http.MethodGet, p); err == nil {
 				t.Errorf("%d bytes of a cut file", len(body))
 			}
-			for code, want := range map[int]string{404: "a-1.tgz is not in the registry", 403: "the public registry answered 403 to a file"} {
+			for code, want := range map[int]string{404: "a-1.tgz is not in the registry", 403: "the public registry answered a file request with status 403"} {
 				w.Public.Always(code)
 				for _, method := range []string{http.MethodGet, http.MethodHead} {
 					if _, _, err := get(t, f, method, p); fmt.Sprint(err) != want {
@@ -83,7 +83,7 @@ func TestGet(t *testing.T) {
 			w.Public.Always(503, "X-Cause", "maintenance")
 			for range 2 {
 				_, _, err := get(t, f, http.MethodGet, p)
-				if e, ok := errors.AsType[*Relayed](err); !ok || e.Artifact().Status != 503 || e.Artifact().Header.Get("X-Cause") == "" || e.Error() != "the public registry answered 503" {
+				if e, ok := errors.AsType[*Relayed](err); !ok || e.Artifact().Status != 503 || e.Artifact().Header.Get("X-Cause") == "" || e.Error() != "the public registry answered with status 503" {
 					t.Error(err)
 				}
 			}

@@ -106,7 +106,8 @@ func (f *Files) relay(r Request, err error) error {
 		return err
 	}
 	if e.throttled && (r.Worker || !e.taken.CompareAndSwap(false, true)) {
-		left, closed := e.from.Upstream.Remaining(time.Now()) // it may have taken long to read the refusal
+		// it may have taken long to read the refusal
+		left, closed := e.from.Upstream.Remaining(time.Now())
 		if !closed || left <= 0 {
 			left = refusal.TransientWait
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ecluse-gate/ecluse/internal/documents"
+	"github.com/ecluse-gate/ecluse/internal/ecosystem/ecosystemtest"
 	"github.com/ecluse-gate/ecluse/internal/fake/toy"
 	"github.com/ecluse-gate/ecluse/internal/integrity"
 	"github.com/ecluse-gate/ecluse/internal/policy"
@@ -53,7 +54,7 @@ func strongDigests(_ *toy.World, o *Options) {
 }
 
 func firstParty(w *toy.World, o *Options) {
-	p, err := policy.ParsePattern("npm:own") // the rules know no other ecosystem
+	p, err := policy.ParsePattern("npm:own", ecosystemtest.All())
 	if err != nil {
 		w.T.Fatal(err)
 	}
@@ -180,7 +181,7 @@ func TestStaleSaysNoNo(t *testing.T) {
 			paused(t, err, wait)
 			for _, selector := range []string{"2.0.0", "next"} {
 				_, err = w.version("a", selector)
-				if e := paused(t, err, wait); !strings.Contains(e.Reason, "is in the registry is not known for now") {
+				if e := paused(t, err, wait); !strings.Contains(e.Reason, "is in the registry is unknown for now") {
 					t.Error(e)
 				}
 			}
@@ -267,7 +268,7 @@ func TestMergedListing(t *testing.T) {
 		if len(l.Body(documents.Gzip)) >= len(l.Body(documents.Identity)) || l.As("text/plain").ContentType() != "text/plain" {
 			t.Error("not packed")
 		}
-		if got := w.Metric(`ecluse_merge_divergence_total{ecosystem="toy"}`); got != "1" || !w.Logged("different files under the same version") {
+		if got := w.Metric(`ecluse_merge_divergence_total{ecosystem="toy"}`); got != "1" || !w.Logged("different files for the same version") {
 			t.Errorf("%s differ", got)
 		}
 		if body, err := w.version("a", "3.0.0"); err != nil || body == "" {

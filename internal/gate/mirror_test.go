@@ -57,7 +57,7 @@ func TestMirror(t *testing.T) {
 		wrong := fakenpm.File("a", "2.0.0")
 		w.Public.Answer(func(rw http.ResponseWriter, _ *http.Request) bool { _, _ = rw.Write(wrong); return true })
 		_, err = fetch("1.0.0")
-		if e := failed[*Mismatch](t, err); !strings.Contains(e.Error(), "a-1.0.0.tgz is not the file") {
+		if e := failed[*Mismatch](t, err); !strings.Contains(e.Error(), "a-1.0.0.tgz does not have the digest") {
 			t.Error(e)
 		}
 		w.Public.Always(http.StatusGone)
@@ -113,7 +113,7 @@ func TestPublish(t *testing.T) {
 		}
 		target.Answer(func(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) })
 		_, err := w.gate.Publish(t.Context(), PublishRequest{Method: http.MethodPut, Name: "own", Body: strings.NewReader("x"), Length: 1})
-		if e := failed[*BadUpstream](t, err); !strings.Contains(e.Error(), "look before publishing again") {
+		if e := failed[*BadUpstream](t, err); !strings.Contains(e.Error(), "check before publishing again") {
 			t.Error(e)
 		}
 		if seen := target.Seen(); len(seen) != 3 || seen[1].Path != "/own" || seen[0].Header.Get("Authorization") != "Bearer x" {
