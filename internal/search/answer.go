@@ -4,8 +4,6 @@ import (
 	"net/http"
 	"strings"
 	"time"
-
-	"github.com/ecluse-gate/ecluse/internal/requestid"
 )
 
 // Answer is what every successful answer contains besides its body.
@@ -62,34 +60,4 @@ func evidence(header http.Header, document map[string]any) ETagEvidence {
 		e.Body, e.odd = &text, !ok
 	}
 	return e
-}
-
-func alphanumeric(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
-}
-
-// requestID picks the first non-empty x-ms-request-id, else the first non-empty request-id (S40).
-func requestID(header http.Header) string {
-	for _, name := range []string{"X-Ms-Request-Id", "Request-Id"} {
-		for _, value := range header.Values(name) {
-			if value = strings.Trim(value, " \t"); value != "" {
-				return requestid.Sanitize(value)
-			}
-		}
-	}
-	return ""
-}
-
-// safeCode bounds and sanitises an error code: up to 64 letters, digits, dots, underscores and
-// hyphens, else "".
-func safeCode(code string) string {
-	if len(code) > 64 {
-		return ""
-	}
-	for _, c := range []byte(code) {
-		if !alphanumeric(c) && strings.IndexByte("._-", c) < 0 {
-			return ""
-		}
-	}
-	return code
 }

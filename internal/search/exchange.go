@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ecluse-gate/ecluse/internal/search/wire"
 	"github.com/ecluse-gate/ecluse/retryafter"
 )
 
@@ -222,15 +223,15 @@ func (c *Client) roundTrip(request *http.Request, want call, maxBytes int64) Out
 	if err != nil {
 		_ = request.Body.Close() // from here on the source below is ours again
 		code := CodeAmbiguous
-		if source, ok := want.body.(interface{ problem() string }); ok && source.problem() != "" {
-			code, err = CodeContentChanged, Reason(source.problem())
+		if source, ok := want.body.(*wire.Body); ok && source.Problem() != "" {
+			code, err = CodeContentChanged, Reason(source.Problem())
 		}
 		out.Failure = out.failure(code, err)
 		out.Failure.Ambiguous = mutates(want.method)
 		return out
 	}
 	out.ReceivedAt = c.now()
-	out.Status, out.RequestID = response.StatusCode, requestID(response.Header)
+	out.Status, out.RequestID = response.StatusCode, wire.RequestID(response.Header)
 	out.RetryAfter = retryafter.Parse(response.Header.Values("Retry-After"), out.ReceivedAt)
 	out.ETags = evidence(response.Header, nil)
 	if !slices.Contains(want.accept, response.StatusCode) {
@@ -239,7 +240,7 @@ func (c *Client) roundTrip(request *http.Request, want call, maxBytes int64) Out
 	}
 	data, code, err := readBody(request.Context(), response.Body, maxBytes)
 	if code == "" && want.document != documentNone && (len(data) > 0 || want.document == documentRequired) {
-		if out.Document, err = parseDocument(data); err != nil {
+		if out.Document, err = wire.ParseDocument(data); err != nil {
 			code = CodeInvalidJSON
 		}
 		out.ETags = evidence(response.Header, out.Document)
@@ -256,7 +257,7 @@ func (c *Client) roundTrip(request *http.Request, want call, maxBytes int64) Out
 func (c *Client) refused(ctx context.Context, out *Outcome, response *http.Response) *Error {
 	failed := out.failure(CodeHTTP, nil)
 	failed.Ambiguous = ambiguousStatus(out.Method, out.Status) || (mutates(out.Method) && out.Status < 400)
-	failed.ServiceCode = safeCode(response.Header.Get("X-Ms-Error-Code"))
+	failed.ServiceCode = wire.SafeCode(response.Header.Get("X-Ms-Error-Code"))
 	if out.Status >= 400 && out.Status != http.StatusTooManyRequests {
 		if code := readErrorCode(ctx, response.Body); code != "" {
 			failed.ServiceCode = code
@@ -283,13 +284,7 @@ func readErrorCode(ctx context.Context, body io.ReadCloser) string {
 	if code != "" {
 		return ""
 	}
-	document, err := parseDocument(data)
-	if err != nil {
-		return ""
-	}
-	inner, _ := document["error"].(map[string]any)
-	text, _ := inner["code"].(string)
-	return safeCode(text)
+	return wire.ErrorCode(data)
 }
 
 // readBody reads a whole body of at most limit bytes and closes it. A watchdog breaks the body at

@@ -97,38 +97,6 @@ func TestOddPages(t *testing.T) {
 	}
 }
 
-// S64, S65: a record keeps which fields were present, and tells a failed file from one without the
-// field.
-func TestFileRecord(t *testing.T) {
-	body := `{"value":[{"fileId":"f1","fileName":"a.txt","fileSizeBytes":5,"errorMessage":null,"metadata":{"k":"v"},"createdAt":"x"},{"errorMessage":"bad"}]}`
-	page, err := over(t, canned(200, text(body))).ListFiles(t.Context(), "manuals", "", search.Bounds{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	good, bad := page.Files[0], page.Files[1]
-	if good.Failed || good.Bytes != 5 || good.Metadata["k"] != "v" || len(good.Fields) != 5 {
-		t.Errorf("%+v", good)
-	}
-	if _, kept := good.Fields["createdAt"]; kept {
-		t.Error("a field outside the digest is kept")
-	}
-	if value, present := good.Fields["errorMessage"]; !present || value != nil {
-		t.Error("a null errorMessage is not seen as present")
-	}
-	if !bad.Failed || bad.Bytes != -1 || bad.Metadata != nil || len(bad.Fields) != 1 {
-		t.Errorf("%+v", bad)
-	}
-}
-
-// S67: which file ids may be trusted.
-func TestSafeID(t *testing.T) {
-	for id, want := range map[string]bool{"f-1": true, "": false, "[withheld]": false, "-f": false, "a/b": false, strings.Repeat("a", 128): true, strings.Repeat("a", 129): false} {
-		if search.SafeID(id) != want {
-			t.Errorf("SafeID(%q) is %v", id, !want)
-		}
-	}
-}
-
 // S78: the capacity of a source is read whole or not at all.
 func TestFileCapacity(t *testing.T) {
 	for body, ok := range map[string]bool{

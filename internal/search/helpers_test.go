@@ -12,6 +12,7 @@ import (
 
 	"github.com/ecluse-gate/ecluse/internal/emulator/emulatortest"
 	"github.com/ecluse-gate/ecluse/internal/search"
+	"github.com/ecluse-gate/ecluse/internal/search/wire"
 )
 
 const fingerprint = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
@@ -79,9 +80,9 @@ func (b *bed) sent(method string) int {
 	return n
 }
 
-func uploadOf(content string) search.Upload {
+func uploadOf(content string) wire.Upload {
 	sum := sha256.Sum256([]byte(content))
-	return search.Upload{
+	return wire.Upload{
 		Name: "guide.txt", Metadata: map[string]string{"ecluseOwner": "me"}, MediaType: "text/plain", Fingerprint: fingerprint,
 		Bytes: int64(len(content)), SHA256: hex.EncodeToString(sum[:]), Content: strings.NewReader(content),
 	}

@@ -3,9 +3,10 @@ package search
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"net/http"
 	"net/url"
+
+	"github.com/ecluse-gate/ecluse/internal/search/wire"
 )
 
 // Resource is one resource as the service shows it.
@@ -67,7 +68,7 @@ func (c *Client) Put(ctx context.Context, kind Collection, name string, definiti
 	if err != nil {
 		return nil, err
 	}
-	if _, err := parseDocument(definition); err != nil {
+	if _, err := wire.ParseDocument(definition); err != nil {
 		return nil, &Error{Code: CodeRequestInvalid, Method: http.MethodPut, URL: address, Err: Reason("the definition is not one JSON object")}
 	}
 	header := condition.header()
@@ -148,12 +149,18 @@ func (c *Client) page(ctx context.Context, first, link string, bounds Bounds) (*
 	}
 	next, isText := document["@odata.nextLink"].(string)
 	if page.Next = next; !isList || (!isText && document["@odata.nextLink"] != nil) {
-		return nil, &Error{
-			Code: CodeInvalidJSON, Method: http.MethodGet, URL: link, Status: answer.Status, RequestID: answer.RequestID,
-			ReceivedAt: answer.ReceivedAt, Sent: true, Err: Reason("the page is not a list of objects with a link"), Persistence: persistenceOf(err),
-		}
+		return nil, malformed(CodeInvalidJSON, link, answer, "the page is not a list of objects with a link", err)
 	}
 	return page, err
+}
+
+// malformed is the error of a successful read whose document is not what was asked for; beside is
+// the error that exchange returned with it.
+func malformed(code, url string, answer Answer, reason string, beside error) *Error {
+	return &Error{
+		Code: code, Method: http.MethodGet, URL: url, Status: answer.Status, RequestID: answer.RequestID,
+		ReceivedAt: answer.ReceivedAt, Sent: true, Err: Reason(reason), Persistence: persistenceOf(beside),
+	}
 }
 
 func persistenceOf(err error) error {
@@ -169,13 +176,8 @@ type SourceStatus struct {
 	Kind            string // "" where the service leaves it out
 	Synchronization string // creating, active or deleting
 	// Capacity is what the source can still take, nil where the version or the kind does not tell.
-	Capacity *FileCapacity
+	Capacity *wire.Capacity
 	Document map[string]any
-}
-
-// FileCapacity is the room for files in a file source (since 2026-10-01).
-type FileCapacity struct {
-	MaxFiles, RemainingFiles, MaxFileBytes int64
 }
 
 // GetSourceStatus reads the state of a knowledge source.
@@ -192,30 +194,11 @@ func (c *Client) GetSourceStatus(ctx context.Context, source string, bounds Boun
 	status.Kind, _ = found.Definition["kind"].(string)
 	status.Synchronization, _ = found.Definition["synchronizationStatus"].(string)
 	if capacity, ok := found.Definition["fileCapacity"].(map[string]any); ok {
-		status.Capacity = &FileCapacity{}
-		for name, into := range map[string]*int64{
-			"maxFileCount": &status.Capacity.MaxFiles, "remainingFileCount": &status.Capacity.RemainingFiles,
-			"maxFileSizeBytes": &status.Capacity.MaxFileBytes,
-		} {
-			n, ok := whole(capacity[name])
-			if !ok || n < 0 {
-				return nil, &Error{
-					Code: CodeInvalidJSON, Method: http.MethodGet, URL: address, Status: found.Status, RequestID: found.RequestID,
-					ReceivedAt: found.ReceivedAt, Sent: true, Err: Reason("fileCapacity is not three integers"), Persistence: persistenceOf(err),
-				}
-			}
-			*into = n
+		room, problem := wire.ParseCapacity(capacity)
+		if problem != nil {
+			return nil, malformed(CodeInvalidJSON, address, found.Answer, problem.Error(), err)
 		}
+		status.Capacity = room
 	}
 	return status, err
-}
-
-// whole reads a JSON number that is a whole number.
-func whole(value any) (int64, bool) {
-	number, ok := value.(json.Number)
-	if !ok {
-		return 0, false
-	}
-	n, err := number.Int64()
-	return n, err == nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ecluse-gate/ecluse/internal/emulator/emulatortest"
 	"github.com/ecluse-gate/ecluse/internal/search"
+	"github.com/ecluse-gate/ecluse/internal/search/wire"
 )
 
 // A whole life of a file source against the emulator, in both profiles.
@@ -29,7 +30,7 @@ func TestLife(t *testing.T) {
 			if err != nil || ack.Status != 201 || ack.File == nil || ack.File.Name != "guide.txt" || ack.File.Bytes != 5 || ack.File.Failed {
 				t.Fatalf("upload: %+v, %v", ack, err)
 			}
-			if !search.SafeID(ack.File.ID) || ack.File.Metadata["ecluseOwner"] != "me" {
+			if !wire.SafeID(ack.File.ID) || ack.File.Metadata["ecluseOwner"] != "me" {
 				t.Errorf("record: %+v", ack.File)
 			}
 			page, err := b.client.ListFiles(ctx, "manuals", "", search.Bounds{})

@@ -4,83 +4,22 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
-	"mime"
-	"mime/multipart"
 	"net/http"
 	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/ecluse-gate/ecluse/internal/search"
+	"github.com/ecluse-gate/ecluse/internal/search/wire"
 )
-
-// capture is a transport that keeps the request's bytes.
-type capture struct {
-	header http.Header
-	body   []byte
-	length int64
-	err    error
-}
-
-func (c *capture) RoundTrip(r *http.Request) (*http.Response, error) {
-	c.header, c.length = r.Header.Clone(), r.ContentLength
-	if c.body, c.err = io.ReadAll(r.Body); c.err != nil {
-		return nil, c.err
-	}
-	return canned(201, text(""))(r)
-}
-
-// S74: two parts, a boundary from the fingerprint, a known length, and the same bytes each time.
-func TestUploadBytes(t *testing.T) {
-	seen := &capture{}
-	client := over(t, seen)
-	upload := uploadOf("hello\r\n--ecluse-x\r\n")
-	upload.Name, upload.Metadata = `guides/übung "1".txt`, map[string]string{"b": "2", "a": "1"}
-	if _, err := client.UploadFile(t.Context(), "manuals", upload, search.Bounds{}); err != nil {
-		t.Fatal(err)
-	}
-	if int64(len(seen.body)) != seen.length {
-		t.Errorf("announced %d bytes, sent %d", seen.length, len(seen.body))
-	}
-	media, parameters, err := mime.ParseMediaType(seen.header.Get("Content-Type"))
-	if err != nil || media != "multipart/form-data" || parameters["boundary"] != "ecluse-0123456789abcdef01234567" {
-		t.Fatalf("content type: %v %v %v", media, parameters, err)
-	}
-	reader := multipart.NewReader(strings.NewReader(string(seen.body)), parameters["boundary"])
-	metadata, err := reader.NextPart()
-	if err != nil {
-		t.Fatal(err)
-	}
-	sent, _ := io.ReadAll(metadata)
-	if want := `{"fileName":"guides/übung \"1\".txt","metadata":{"a":"1","b":"2"}}`; metadata.FormName() != "metadata" || string(sent) != want {
-		t.Errorf("metadata part %q: %s", metadata.FormName(), sent)
-	}
-	content, err := reader.NextPart()
-	if err != nil {
-		t.Fatal(err)
-	}
-	sent, _ = io.ReadAll(content)
-	if content.FormName() != "content" || content.FileName() != "content" || content.Header.Get("Content-Type") != "text/plain" || string(sent) != "hello\r\n--ecluse-x\r\n" {
-		t.Errorf("content part %v: %q", content.Header, sent)
-	}
-	if _, err := reader.NextPart(); err != io.EOF {
-		t.Errorf("something follows: %v", err)
-	}
-	first := seen.body
-	again := uploadOf("hello\r\n--ecluse-x\r\n")
-	again.Name, again.Metadata = upload.Name, upload.Metadata
-	if _, err := client.UploadFile(t.Context(), "manuals", again, search.Bounds{}); err != nil || string(first) != string(seen.body) {
-		t.Errorf("a second upload differs: %v", err)
-	}
-}
 
 // S70, S74: content that is not the promised one never arrives whole, and is never taken for sent.
 func TestUploadContentChanged(t *testing.T) {
-	for name, change := range map[string]func(*search.Upload){
-		"shorter": func(u *search.Upload) { u.Content = strings.NewReader("hell") },
-		"longer":  func(u *search.Upload) { u.Content = strings.NewReader("hello!") },
-		"other":   func(u *search.Upload) { u.Content = strings.NewReader("jello") },
-		"broken":  func(u *search.Upload) { u.Content = io.MultiReader(strings.NewReader("he"), errReader{}) },
+	for name, change := range map[string]func(*wire.Upload){
+		"shorter": func(u *wire.Upload) { u.Content = strings.NewReader("hell") },
+		"longer":  func(u *wire.Upload) { u.Content = strings.NewReader("hello!") },
+		"other":   func(u *wire.Upload) { u.Content = strings.NewReader("jello") },
+		"broken":  func(u *wire.Upload) { u.Content = io.MultiReader(strings.NewReader("he"), errReader{}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBed(t)
@@ -106,16 +45,16 @@ func TestUploadContentChanged(t *testing.T) {
 
 // An upload that cannot be one is refused before anything is sent.
 func TestUploadRefused(t *testing.T) {
-	for name, change := range map[string]func(*search.Upload){
-		"no name":               func(u *search.Upload) { u.Name = "" },
-		"no content":            func(u *search.Upload) { u.Content = nil },
-		"empty":                 func(u *search.Upload) { u.Bytes = 0 },
-		"short digest":          func(u *search.Upload) { u.SHA256 = "ab" },
-		"no hexadecimal digest": func(u *search.Upload) { u.SHA256 = strings.Repeat("z", 64) },
-		"short fingerprint":     func(u *search.Upload) { u.Fingerprint = "sha256:0123" },
-		"upper-case":            func(u *search.Upload) { u.Fingerprint = "sha256:" + strings.Repeat("A", 64) },
-		"media type":            func(u *search.Upload) { u.MediaType = "text/plain\r\nX: y" },
-		"no media type":         func(u *search.Upload) { u.MediaType = "" },
+	for name, change := range map[string]func(*wire.Upload){
+		"no name":               func(u *wire.Upload) { u.Name = "" },
+		"no content":            func(u *wire.Upload) { u.Content = nil },
+		"empty":                 func(u *wire.Upload) { u.Bytes = 0 },
+		"short digest":          func(u *wire.Upload) { u.SHA256 = "ab" },
+		"no hexadecimal digest": func(u *wire.Upload) { u.SHA256 = strings.Repeat("z", 64) },
+		"short fingerprint":     func(u *wire.Upload) { u.Fingerprint = "sha256:0123" },
+		"upper-case":            func(u *wire.Upload) { u.Fingerprint = "sha256:" + strings.Repeat("A", 64) },
+		"media type":            func(u *wire.Upload) { u.MediaType = "text/plain\r\nX: y" },
+		"no media type":         func(u *wire.Upload) { u.MediaType = "" },
 	} {
 		upload := uploadOf("hello")
 		change(&upload)

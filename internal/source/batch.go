@@ -3,7 +3,7 @@ package source
 import (
 	"context"
 
-	"github.com/ecluse-gate/ecluse/internal/search"
+	"github.com/ecluse-gate/ecluse/internal/search/wire"
 	"github.com/ecluse-gate/ecluse/internal/source/corpus"
 	"github.com/ecluse-gate/ecluse/internal/source/plan"
 	"github.com/ecluse-gate/ecluse/internal/source/progress"
@@ -126,8 +126,8 @@ func (b *batch) look(ctx context.Context, seq *recovery.Sequence, stage progress
 // observe takes over what an inventory shows. A name that the plan does not have, two records of
 // one name, and a record that is not the approved file are conflicts; an error that the service
 // reports makes a file failed (S66, S67).
-func (b *batch) observe(files []search.File, twice string) error {
-	byName := map[string][]search.File{}
+func (b *batch) observe(files []wire.File, twice string) error {
+	byName := map[string][]wire.File{}
 	for _, on := range files {
 		byName[on.Name] = append(byName[on.Name], on)
 	}
@@ -148,7 +148,7 @@ func (b *batch) observe(files []search.File, twice string) error {
 	return nil
 }
 
-func (b *batch) compare(f *item, on []search.File) error {
+func (b *batch) compare(f *item, on []wire.File) error {
 	if len(on) == 0 {
 		if f.state.Upload == record.Accepted {
 			f.state.Verification = record.Pending
@@ -163,7 +163,7 @@ func (b *batch) compare(f *item, on []search.File) error {
 		return nil
 	case !matches(b.plan, f.File, got):
 		return conflict
-	case !search.SafeID(got.ID):
+	case !wire.SafeID(got.ID):
 		if f.state.Upload == record.NotAttempted {
 			return conflict
 		}

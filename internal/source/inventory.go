@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/ecluse-gate/ecluse/internal/search"
+	"github.com/ecluse-gate/ecluse/internal/search/wire"
 	"github.com/ecluse-gate/ecluse/internal/source/plan"
 	"github.com/ecluse-gate/ecluse/internal/source/progress"
 	"github.com/ecluse-gate/ecluse/recovery"
@@ -21,7 +22,7 @@ const (
 
 // inventory lists all files of the source within a sequence: a 429 on any page may use its one
 // delay, and the pages that were read are kept (S60-S63).
-func (s *session) inventory(ctx context.Context, seq *recovery.Sequence, stage progress.Stage) ([]search.File, error) {
+func (s *session) inventory(ctx context.Context, seq *recovery.Sequence, stage progress.Stage) ([]wire.File, error) {
 	s.report.Enter(stage)
 	defer s.noted(seq)
 	first, err := s.client.Service().InventoryURL(s.name)
@@ -32,7 +33,7 @@ func (s *session) inventory(ctx context.Context, seq *recovery.Sequence, stage p
 	if err != nil {
 		return nil, err
 	}
-	var all []search.File
+	var all []wire.File
 	link := ""
 	for range maxPages {
 		page, err := read(ctx, seq, func(ctx context.Context, bounds search.Bounds) (*search.FilePage, string, error) {
@@ -77,8 +78,8 @@ func listing(seq *recovery.Sequence, err error) error {
 }
 
 // inventoryDigest is over the fields of S64, sorted by name and id.
-func inventoryDigest(files []search.File) string {
-	sorted := slices.SortedFunc(slices.Values(files), func(a, b search.File) int {
+func inventoryDigest(files []wire.File) string {
+	sorted := slices.SortedFunc(slices.Values(files), func(a, b wire.File) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
 	})
 	fields := make([]map[string]any, 0, len(sorted))
@@ -90,11 +91,11 @@ func inventoryDigest(files []search.File) string {
 
 // matches says that a record on the server is the approved file: name, size, no error, and every
 // marker (S65).
-func matches(p *plan.Plan, f plan.File, on search.File) bool {
+func matches(p *plan.Plan, f plan.File, on wire.File) bool {
 	return on.Name == f.Path && on.Bytes == f.Size && !on.Failed && marked(p, f, on)
 }
 
-func marked(p *plan.Plan, f plan.File, on search.File) bool {
+func marked(p *plan.Plan, f plan.File, on wire.File) bool {
 	for key, value := range p.Markers(f) {
 		if got, ok := on.Metadata[key]; !ok || got != value {
 			return false
@@ -105,7 +106,7 @@ func marked(p *plan.Plan, f plan.File, on search.File) bool {
 
 // contradicts says that an answer shows something else than what was sent, as opposed to showing
 // less of it (S77).
-func contradicts(p *plan.Plan, f plan.File, on search.File) bool {
+func contradicts(p *plan.Plan, f plan.File, on wire.File) bool {
 	if on.Failed || on.Name != "" && on.Name != f.Path || on.Bytes >= 0 && on.Bytes != f.Size {
 		return true
 	}

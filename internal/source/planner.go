@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/ecluse-gate/ecluse/internal/search"
+	"github.com/ecluse-gate/ecluse/internal/search/wire"
 	"github.com/ecluse-gate/ecluse/internal/source/corpus"
 	"github.com/ecluse-gate/ecluse/internal/source/plan"
 	"github.com/ecluse-gate/ecluse/internal/source/progress"
@@ -132,7 +133,7 @@ func (s *session) compare(ctx context.Context, r *plan.Request, p *plan.Plan) (s
 }
 
 // room is what the service says a source may hold (S78), nil where it does not say.
-func (s *session) room(ctx context.Context) (*search.FileCapacity, error) {
+func (s *session) room(ctx context.Context) (*wire.Capacity, error) {
 	status, err := s.client.GetSourceStatus(ctx, s.name, search.Bounds{})
 	if err != nil || status == nil {
 		return nil, err

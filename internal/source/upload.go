@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/ecluse-gate/ecluse/internal/search"
+	"github.com/ecluse-gate/ecluse/internal/search/wire"
 	"github.com/ecluse-gate/ecluse/internal/source/progress"
 	"github.com/ecluse-gate/ecluse/internal/source/record"
 	"github.com/ecluse-gate/ecluse/journal"
@@ -74,7 +75,7 @@ func (b *batch) post(ctx context.Context, f *item, attempt, result string) (*sea
 	if f.state.Attempts > 1 {
 		before -= f.Size // counted at the first attempt
 	}
-	answer, err := b.client.UploadFile(ctx, b.name, search.Upload{
+	answer, err := b.client.UploadFile(ctx, b.name, wire.Upload{
 		Name: f.Path, Metadata: b.plan.Markers(f.File), MediaType: f.MediaType, Fingerprint: b.fingerprint,
 		Bytes: f.Size, SHA256: f.SHA256, Content: content,
 		Progress: func(sent int64) { b.report.Bytes(before+sent, b.bytes.total) },
@@ -133,7 +134,7 @@ func (b *batch) resultOf(f *item, o search.Outcome, nonce string) record.Result 
 	if o.RequestID != "" {
 		r.RequestID = &o.RequestID
 	}
-	if got, ok := search.FileOf(o.Document); ok && r.Upload == record.Accepted && search.SafeID(got.ID) {
+	if got, err := wire.ParseFile(o.Document); err == nil && r.Upload == record.Accepted && wire.SafeID(got.ID) {
 		r.FileID = &got.ID
 		if matches(b.plan, f.File, got) {
 			r.FileProof = &record.Proof{FileID: got.ID, RecordDigest: b.digest(f)}

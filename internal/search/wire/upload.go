@@ -1,4 +1,4 @@
-package search
+package wire
 
 import (
 	"bytes"
@@ -24,8 +24,8 @@ type Upload struct {
 	// the boundary.
 	Fingerprint string
 	// Bytes and SHA256 (64 hexadecimal digits) are what Content must be. The content is hashed
-	// while it is sent; when it turns out to be something else, the request breaks off before its
-	// end and the error is upload-content-changed.
+	// while it is sent; when it turns out to be something else, the body breaks off before its end
+	// and Problem says why.
 	Bytes  int64
 	SHA256 string
 	// Content is read once, in small pieces, and never after the method returned. The caller closes
@@ -37,28 +37,29 @@ type Upload struct {
 	Progress func(sent int64)
 }
 
-// uploadBody is the multipart body: head, content, tail.
-type uploadBody struct {
+// Body is the multipart body of an upload: head, content, tail. It can be read once.
+type Body struct {
 	io.Reader
-	contentType string
-	length      int64
+	ContentType string
+	Length      int64
 	content     *checkedContent
 }
 
-// problem says why the content could not be sent, or "".
-func (b *uploadBody) problem() string { return b.content.bad }
+// Problem says why the content could not be sent, or "".
+func (b *Body) Problem() string { return b.content.bad }
 
-func (u Upload) open() (*uploadBody, error) {
+// Body makes the body, or says what keeps the upload from being one. Nothing is read yet.
+func (u Upload) Body() (*Body, error) {
 	boundary, err := boundaryOf(u.Fingerprint)
 	if err != nil {
 		return nil, err
 	}
 	if _, _, err := mime.ParseMediaType(u.MediaType); err != nil || strings.ContainsAny(u.MediaType, "\r\n") {
-		return nil, Reason("invalid media type")
+		return nil, errors.New("invalid media type")
 	}
 	want, err := hex.DecodeString(u.SHA256)
 	if err != nil || len(want) != sha256.Size || u.Bytes < 1 || u.Content == nil || u.Name == "" {
-		return nil, Reason("an upload needs a name, a content, its size and its SHA-256")
+		return nil, errors.New("an upload needs a name, a content, its size and its SHA-256")
 	}
 	metadata := u.Metadata
 	if metadata == nil {
@@ -69,7 +70,7 @@ func (u Upload) open() (*uploadBody, error) {
 		Metadata map[string]string `json:"metadata"`
 	}{u.Name, metadata})
 	if err != nil {
-		return nil, Reason("the metadata cannot be encoded")
+		return nil, errors.New("the metadata cannot be encoded")
 	}
 	var head bytes.Buffer
 	head.WriteString("--" + boundary + "\r\nContent-Disposition: form-data; name=\"metadata\"\r\nContent-Type: application/json\r\n\r\n")
@@ -77,10 +78,10 @@ func (u Upload) open() (*uploadBody, error) {
 	head.WriteString("\r\n--" + boundary + "\r\nContent-Disposition: form-data; name=\"content\"; filename=\"content\"\r\nContent-Type: " + u.MediaType + "\r\n\r\n")
 	tail := "\r\n--" + boundary + "--\r\n"
 	content := &checkedContent{source: u.Content, left: u.Bytes, want: want, digest: sha256.New(), progress: u.Progress}
-	return &uploadBody{
+	return &Body{
 		Reader:      io.MultiReader(&head, content, strings.NewReader(tail)),
-		contentType: "multipart/form-data; boundary=" + boundary,
-		length:      int64(head.Len()) + u.Bytes + int64(len(tail)),
+		ContentType: "multipart/form-data; boundary=" + boundary,
+		Length:      int64(head.Len()) + u.Bytes + int64(len(tail)),
 		content:     content,
 	}, nil
 }
@@ -88,11 +89,11 @@ func (u Upload) open() (*uploadBody, error) {
 func boundaryOf(fingerprint string) (string, error) {
 	digits := strings.TrimPrefix(fingerprint, "sha256:")
 	if len(digits) < 24 {
-		return "", Reason("the fingerprint is too short for a boundary")
+		return "", errors.New("the fingerprint is too short for a boundary")
 	}
 	for _, c := range []byte(digits[:24]) {
 		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return "", Reason("the fingerprint is not lower-case hexadecimal")
+			return "", errors.New("the fingerprint is not lower-case hexadecimal")
 		}
 	}
 	return "ecluse-" + digits[:24], nil

@@ -1,4 +1,4 @@
-package search
+package wire
 
 import (
 	"bytes"
@@ -13,9 +13,9 @@ const (
 	maxNodes = 100_000
 )
 
-// parseDocument reads one JSON object: valid UTF-8, no name twice in one object, bounded depth and
+// ParseDocument reads one JSON object: valid UTF-8, no name twice in one object, bounded depth and
 // size, nothing after it. Numbers stay as they were written (json.Number).
-func parseDocument(data []byte) (map[string]any, error) {
+func ParseDocument(data []byte) (map[string]any, error) {
 	if !utf8.Valid(data) || !json.Valid(data) {
 		return nil, errors.New("not JSON in UTF-8")
 	}
