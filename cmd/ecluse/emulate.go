@@ -20,7 +20,7 @@ func newEmulate(sys *cli.System) *cobra.Command {
 		Use:   "emulate",
 		Short: "Emulate a service on this machine, for tests and for trying things without an account",
 	}
-	exitCodes(c, cli.Done, cli.Usage)
+	cli.ExitCodes(c, cli.Done, cli.Usage)
 	c.AddCommand(newEmulateSearch(sys))
 	return c
 }
@@ -55,7 +55,7 @@ func newEmulateSearch(sys *cli.System) *cobra.Command {
 	c.Flags().StringVar(&script, "script", "", "script `file` to start with")
 	c.Flags().StringVar(&tier, "tier", "basic", "service tier, which determines the limits: free, basic, s1, s2, s3, s3hd, l1, l2, serverless")
 	c.Flags().IntVar(&maxFiles, "max-files", 0, "maximum files per knowledge source (default: what the API version allows)")
-	exitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Usage)
+	cli.ExitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Usage)
 	return c
 }
 

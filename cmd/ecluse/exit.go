@@ -64,11 +64,7 @@ func report(sys *cli.System, err error) cli.Code {
 
 // exitCodes adds the list of a command's exit codes to the end of its help.
 func exitCodes(c *cobra.Command, codes ...cli.Code) {
-	text := c.Long
-	if text == "" {
-		text = c.Short
-	}
-	c.Long = strings.TrimRight(text, "\n") + "\n\n" + cli.Describe(codes...)
+	cli.ExitCodes(c, codes...)
 }
 
 // markUsage makes every command of the tree answer a wrong number of arguments, and a name that is

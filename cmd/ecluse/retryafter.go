@@ -41,7 +41,7 @@ func newRetryAfter(sys *cli.System) *cobra.Command {
 	}
 	c.Flags().StringVar(&receivedAt, "received-at", "", "when the response arrived, as an RFC 3339 `TIME` (default now)")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	exitCodes(c, cli.Done, cli.Failed, cli.Usage)
+	cli.ExitCodes(c, cli.Done, cli.Failed, cli.Usage)
 	return c
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/ecluse-gate/ecluse/cmd/ecluse/gatecmd"
 	"github.com/ecluse-gate/ecluse/internal/cli"
 )
 
@@ -10,14 +11,9 @@ import (
 // exitCodes.
 type constructor func(*cli.System) *cobra.Command
 
-// commands are the sub-commands in the order in which help shows them.
+// commands are the sub-commands beside those of the gate, in the order in which help shows them.
 func commands() []constructor {
 	return []constructor{
-		newServe,
-		newCheck,
-		newExplain,
-		newStatus,
-		newMirror,
 		newRetryAfter,
 		newSource,
 		newJournal,
@@ -42,7 +38,9 @@ func newRoot(sys *cli.System) *cobra.Command {
 	root.SetOut(sys.Stdout)
 	root.SetErr(sys.Stderr)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return &usageError{cmd: c, err: err} })
-	exitCodes(root, cli.Done, cli.Usage)
+	cli.ExitCodes(root, cli.Done, cli.Usage)
+	version, _ := buildIdentity()
+	root.AddCommand(gatecmd.Commands(sys, version)...)
 	for _, make := range commands() {
 		root.AddCommand(make(sys))
 	}

@@ -25,7 +25,7 @@ func newVersion(sys *cli.System) *cobra.Command {
 			return err
 		},
 	}
-	exitCodes(c, cli.Done, cli.Usage)
+	cli.ExitCodes(c, cli.Done, cli.Usage)
 	return c
 }
 

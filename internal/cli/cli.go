@@ -1,6 +1,6 @@
 // Package cli is the outside world of the command as one value: arguments, environment, streams and
-// the context that signals cancel, together with the exit codes and what they mean. It knows no
-// command and no flag.
+// the context that signals cancel, together with the exit codes and what they mean. It knows
+// none of the commands and flags.
 package cli
 
 import (

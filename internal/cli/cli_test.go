@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
+
 	"github.com/ecluse-gate/ecluse/internal/cli"
 )
 
@@ -67,6 +69,16 @@ func TestDescribe(t *testing.T) {
 	text := cli.Describe(cli.Done, cli.Usage)
 	if !strings.Contains(text, "  0   done\n") || !strings.Contains(text, "  64  wrong usage\n") || strings.Contains(text, "130") {
 		t.Errorf("unexpected block:\n%s", text)
+	}
+}
+
+// The codes stand at the end of the help, below the long text or, without one, the short.
+func TestExitCodes(t *testing.T) {
+	for _, c := range []*cobra.Command{{Short: "Do it", Long: "Does it.\n"}, {Short: "Does it."}} {
+		cli.ExitCodes(c, cli.Done, cli.Usage)
+		if want := "Does it.\n\n" + cli.Describe(cli.Done, cli.Usage); c.Long != want {
+			t.Errorf("got %q, want %q", c.Long, want)
+		}
 	}
 }
 

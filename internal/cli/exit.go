@@ -3,6 +3,8 @@ package cli
 import (
 	"fmt"
 	"strings"
+
+	"github.com/spf13/cobra"
 )
 
 // Code is an exit code of the command.
@@ -50,6 +52,15 @@ func Describe(codes ...Code) string {
 		fmt.Fprintf(&b, "  %-3d %s\n", int(c), c.Meaning())
 	}
 	return b.String()
+}
+
+// ExitCodes adds the list of a command's exit codes to the end of its help.
+func ExitCodes(c *cobra.Command, codes ...Code) {
+	text := c.Long
+	if text == "" {
+		text = c.Short
+	}
+	c.Long = strings.TrimRight(text, "\n") + "\n\n" + Describe(codes...)
 }
 
 // ExitError is an error that has decided its exit code. A nil Err ends the command without a

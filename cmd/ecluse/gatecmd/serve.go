@@ -1,4 +1,4 @@
-package main
+package gatecmd
 
 import (
 	"context"
@@ -28,7 +28,7 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/pypi"
 )
 
-func newServe(sys *cli.System) *cobra.Command {
+func newServe(sys *cli.System, version string) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the gate",
@@ -45,14 +45,14 @@ func newServe(sys *cli.System) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return serve(c.Context(), sys, cfg, !*noWorker, func(ctx context.Context) (*config.Config, error) { return gate.load(ctx, sys) })
+		return serve(c.Context(), sys, cfg, version, !*noWorker, func(ctx context.Context) (*config.Config, error) { return gate.load(ctx, sys) })
 	}
-	exitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Usage)
+	cli.ExitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Usage)
 	return c
 }
 
 // build makes the gate and what it reports to. Stop flushes and closes them.
-func build(ctx context.Context, sys *cli.System, cfg *config.Config) (gate *app.App, stop func(), err error) {
+func build(ctx context.Context, sys *cli.System, cfg *config.Config, version string) (gate *app.App, stop func(), err error) {
 	logger, err := obs.NewLogger(sys.Stderr, cfg.Log.Format, cfg.Log.Level, cli.IsTerminal(sys.Stderr))
 	if err != nil {
 		return nil, nil, err
@@ -68,7 +68,6 @@ func build(ctx context.Context, sys *cli.System, cfg *config.Config) (gate *app.
 	if err != nil {
 		return nil, nil, err
 	}
-	version, _ := buildIdentity()
 	gate, err = app.Build(app.BuildOptions{
 		Context: ctx, Config: cfg, Logger: logger, Tracer: tracer.Tracer(obs.TracerName), RootCAs: roots, Version: version,
 	})
@@ -91,8 +90,8 @@ const memoryShare = 0.9
 
 // serve runs the gate until ctx ends, and then drains the requests in flight. SIGHUP reloads the
 // rules of the configuration.
-func serve(ctx context.Context, sys *cli.System, cfg *config.Config, worker bool, reload func(context.Context) (*config.Config, error)) error {
-	gate, stop, err := build(ctx, sys, cfg)
+func serve(ctx context.Context, sys *cli.System, cfg *config.Config, version string, worker bool, reload func(context.Context) (*config.Config, error)) error {
+	gate, stop, err := build(ctx, sys, cfg, version)
 	if err != nil {
 		return err
 	}

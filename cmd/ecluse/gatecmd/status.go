@@ -1,4 +1,4 @@
-package main
+package gatecmd
 
 import (
 	"context"
@@ -48,7 +48,7 @@ func newStatus(sys *cli.System) *cobra.Command {
 			}
 		}
 	}
-	exitCodes(c, cli.Done, cli.Failed, cli.Usage, cli.Interrupted)
+	cli.ExitCodes(c, cli.Done, cli.Failed, cli.Usage, cli.Interrupted)
 	return c
 }
 

@@ -1,4 +1,4 @@
-package main
+package gatecmd
 
 import (
 	"encoding/json"
@@ -12,7 +12,7 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/cli"
 )
 
-func newExplain(sys *cli.System) *cobra.Command {
+func newExplain(sys *cli.System, version string) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "explain npm:NAME[@VERSION]|pypi:NAME[@VERSION]...",
 		Short: "Show which versions the rules admit, and why",
@@ -29,7 +29,7 @@ func newExplain(sys *cli.System) *cobra.Command {
 			return err
 		}
 		cfg.Artifacts.MaxBytes, cfg.Cache.DiskBytes = 0, 0 // it leaves the folder to a running gate
-		g, stop, err := build(c.Context(), sys, cfg)
+		g, stop, err := build(c.Context(), sys, cfg, version)
 		if err != nil {
 			return err
 		}
@@ -54,7 +54,7 @@ func newExplain(sys *cli.System) *cobra.Command {
 		}
 		return writeExplanations(sys, rows)
 	}
-	exitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Waiting, cli.Usage, cli.Interrupted)
+	cli.ExitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Waiting, cli.Usage, cli.Interrupted)
 	return c
 }
 

@@ -1,4 +1,4 @@
-package main
+package gatecmd
 
 import (
 	"fmt"
@@ -32,7 +32,7 @@ func newCheck(sys *cli.System) *cobra.Command {
 		}
 		return printSettings(sys, cfg, gate.file)
 	}
-	exitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Usage, cli.Interrupted)
+	cli.ExitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Usage, cli.Interrupted)
 	return c
 }
 

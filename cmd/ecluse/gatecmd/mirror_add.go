@@ -1,4 +1,4 @@
-package main
+package gatecmd
 
 import (
 	"context"
@@ -21,7 +21,7 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/mirror/lockfile"
 )
 
-func newMirrorAdd(sys *cli.System) *cobra.Command {
+func newMirrorAdd(sys *cli.System, version string) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "add --lockfile FILE…",
 		Short: "Queue mirror jobs for what a build needs",
@@ -45,9 +45,9 @@ func newMirrorAdd(sys *cli.System) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return addJobs(c.Context(), sys, cfg, needs, skipped)
+		return addJobs(c.Context(), sys, cfg, version, needs, skipped)
 	}
-	exitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Partial, cli.Usage, cli.Interrupted)
+	cli.ExitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Partial, cli.Usage, cli.Interrupted)
 	return c
 }
 
@@ -73,7 +73,7 @@ func readLockfiles(files []string) (needs []lockfile.Need, skipped int, err erro
 
 // addJobs makes jobs and returns how many. What an ecosystem without a mirror needs is reported and
 // skipped.
-func addJobs(ctx context.Context, sys *cli.System, cfg *config.Config, needs []lockfile.Need, skipped int) error {
+func addJobs(ctx context.Context, sys *cli.System, cfg *config.Config, version string, needs []lockfile.Need, skipped int) error {
 	mirrored := map[string]bool{}
 	for _, m := range cfg.Mounts {
 		if m.Enabled && m.Mirror.URL != nil {
@@ -91,7 +91,7 @@ func addJobs(ctx context.Context, sys *cli.System, cfg *config.Config, needs []l
 	a := adder{ctx: ctx, sys: sys, mirrored: mirrored, queue: q, skipped: skipped}
 	if slices.ContainsFunc(needs, func(n lockfile.Need) bool { return n.File == "" && mirrored[n.Ecosystem] }) {
 		withoutStores(cfg)
-		srv, stop, err := build(ctx, sys, cfg)
+		srv, stop, err := build(ctx, sys, cfg, version)
 		if err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-package main
+package gatecmd
 
 import (
 	"context"
@@ -16,15 +16,15 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/mirror"
 )
 
-func newMirror(sys *cli.System) *cobra.Command {
+func newMirror(sys *cli.System, version string) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "mirror",
 		Short: "Run and manage the queue of mirror jobs",
 		Long: "Admitted packages that clients downloaded are copied to a registry of your own by jobs that survive a crash and wait while an\n" +
 			"upstream is rate-limiting. serve runs them; these commands run them elsewhere, add jobs, and retry or drop dead ones.",
 	}
-	exitCodes(c, cli.Done, cli.Usage)
-	c.AddCommand(newMirrorRun(sys), newMirrorList(sys), newMirrorRetry(sys), newMirrorDrop(sys), newMirrorAdd(sys))
+	cli.ExitCodes(c, cli.Done, cli.Usage)
+	c.AddCommand(newMirrorRun(sys, version), newMirrorList(sys), newMirrorRetry(sys), newMirrorDrop(sys), newMirrorAdd(sys, version))
 	return c
 }
 
@@ -48,7 +48,7 @@ func withoutStores(cfg *config.Config) { cfg.Artifacts.MaxBytes, cfg.Cache.DiskB
 
 var errNoMirror = errors.New("no mirror is configured; set mounts.npm.mirror.url or mounts.pypi.mirror.url")
 
-func newMirrorRun(sys *cli.System) *cobra.Command {
+func newMirrorRun(sys *cli.System, version string) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run",
 		Short: "Run mirror jobs without serving clients",
@@ -65,7 +65,7 @@ func newMirrorRun(sys *cli.System) *cobra.Command {
 			return err
 		}
 		withoutStores(cfg)
-		srv, stop, err := build(c.Context(), sys, cfg)
+		srv, stop, err := build(c.Context(), sys, cfg, version)
 		if err != nil {
 			return err
 		}
@@ -82,7 +82,7 @@ func newMirrorRun(sys *cli.System) *cobra.Command {
 		<-c.Context().Done()
 		return nil
 	}
-	exitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Usage)
+	cli.ExitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Usage)
 	return c
 }
 
@@ -102,7 +102,7 @@ func queueCommand(sys *cli.System, c *cobra.Command, do func(context.Context, *m
 		defer q.Close()
 		return do(c.Context(), q, args)
 	}
-	exitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Usage)
+	cli.ExitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Usage)
 	return c
 }
 

@@ -1,0 +1,17 @@
+// Package gatecmd has the sub-commands of the gate: those that run it, ask a running one, check its
+// configuration, and manage its mirror jobs.
+package gatecmd
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/ecluse-gate/ecluse/internal/cli"
+)
+
+// Commands makes the sub-commands in the order in which help shows them. version is what a running
+// gate says of itself.
+func Commands(sys *cli.System, version string) []*cobra.Command {
+	return []*cobra.Command{
+		newServe(sys, version), newCheck(sys), newExplain(sys, version), newStatus(sys), newMirror(sys, version),
+	}
+}
