@@ -30,7 +30,7 @@ check: format ## everything that needs no running
 	$(GO) vet $(PACKAGES)
 	$(GO) build $(PACKAGES)
 	$(GO) test ./internal/archtest
-	$(GO) test -tags purego ./internal/listing ./internal/npm
+	$(GO) test -tags purego ./internal/listing ./internal/npm/packument
 	GOARCH=arm64 $(GO) vet ./internal/listing
 	$(GO) -C tools vet ./benchplot
 	$(GO) -C tools test ./benchplot

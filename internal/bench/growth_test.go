@@ -19,6 +19,7 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/app"
 	"github.com/ecluse-gate/ecluse/internal/fake/packument"
 	"github.com/ecluse-gate/ecluse/internal/npm"
+	listings "github.com/ecluse-gate/ecluse/internal/npm/packument"
 	"github.com/ecluse-gate/ecluse/internal/policy"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 	"github.com/ecluse-gate/ecluse/internal/registry/registrytest"
@@ -152,7 +153,7 @@ func minAge(b *testing.B) *policy.Set {
 func coldListing(b *testing.B, rules *policy.Set, name string, body []byte) (registry.Document, registry.Rendering) {
 	b.Helper()
 	pkg := registry.Package{Ecosystem: npm.Ecosystem, Name: name}
-	doc, err := npm.Scan(pkg, body)
+	doc, err := listings.Scan(pkg, body)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -162,7 +163,7 @@ func coldListing(b *testing.B, rules *policy.Set, name string, body []byte) (reg
 	for i, v := range versions {
 		keep[i], _, _ = rules.Admits(now, policy.Subject{Package: pkg, Version: v})
 	}
-	out, err := npm.Render(registry.View{
+	out, err := listings.Render(registry.View{
 		Package: pkg, Form: npm.FormFull, Base: "http://gate.test/npm", Parts: []registry.Part{{Document: doc, Keep: keep}},
 	})
 	if err != nil {

@@ -1,6 +1,7 @@
-// Package npm holds all that changes when the npm registry protocol changes: package names and
-// their spellings in paths, listing documents ("packuments") and how views of them are rendered,
-// content negotiation, file names, and the error dialect. It opens no socket and decides nothing.
+// Package npm holds what changes when the npm registry protocol changes: package names and their
+// spellings in paths, file names, content negotiation, and the error dialect. It opens no socket
+// and decides nothing. Listing documents are in its package packument, documents of releases in
+// publication.
 package npm
 
 import (
@@ -62,10 +63,10 @@ func alnum(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
 }
 
-// validVersion reports whether a version's spelling can be served: it goes into file names and
+// ValidVersion reports whether a version's spelling can be served: it goes into file names and
 // URLs, so only the characters of semver (and "_", "~" of old loose versions) are allowed, and it
 // begins with a digit or "v" and a digit.
-func validVersion(s string) bool {
+func ValidVersion(s string) bool {
 	if len(s) > maxVersion {
 		return false
 	}
@@ -83,22 +84,21 @@ func validVersion(s string) bool {
 	return true
 }
 
-// base is the name without its scope.
-func base(name string) string {
-	return name[strings.IndexByte(name, '/')+1:]
-}
+// FilePrefix is what the conventional names of a package's artifacts begin with, "name-" without
+// the scope.
+func FilePrefix(name string) string { return name[strings.IndexByte(name, '/')+1:] + "-" }
 
-// FileName is the conventional name of a version's artifact, "name-1.0.0.tgz" without the scope.
-func FileName(name, version string) string { return base(name) + "-" + version + ".tgz" }
+// FileName is the conventional name of a version's artifact, "name-1.0.0.tgz".
+func FileName(name, version string) string { return FilePrefix(name) + version + ".tgz" }
 
 // VersionOfFile is the inverse of FileName.
 func VersionOfFile(name, file string) (version string, ok bool) {
-	rest, ok := strings.CutPrefix(file, base(name)+"-")
+	rest, ok := strings.CutPrefix(file, FilePrefix(name))
 	if !ok {
 		return "", false
 	}
 	version, ok = strings.CutSuffix(rest, ".tgz")
-	return version, ok && validVersion(version)
+	return version, ok && ValidVersion(version)
 }
 
 // ListingPath is the outbound path of a listing. The slash of a scoped name is encoded, as npm
@@ -106,11 +106,10 @@ func VersionOfFile(name, file string) (version string, ok bool) {
 func ListingPath(name string) string { return "/" + escape(name, "%2f") }
 
 // ArtifactPath is the conventional outbound path of an artifact, with a literal slash in scoped
-// names as in every "tarball" address.
-func ArtifactPath(name, file string) string { return artifactDir(name) + url.PathEscape(file) }
-
-// artifactDir is the path of a package's artifacts with the closing slash, "/@scope/name/-/".
-func artifactDir(name string) string { return "/" + escape(name, "/") + "/-/" }
+// names as in every "tarball" address. Without a file it is what these paths begin with.
+func ArtifactPath(name, file string) string {
+	return "/" + escape(name, "/") + "/-/" + url.PathEscape(file)
+}
 
 // escape makes a name fit for a path, with the slash of a scoped name as given.
 func escape(name, slash string) string {

@@ -151,6 +151,17 @@ const (
 	typeAbbreviated = "application/vnd.npm.install-v1+json"
 )
 
+// ContentType is the media type of a form; "" for a form that there is not.
+func ContentType(form string) string {
+	switch form {
+	case FormFull:
+		return typeFull
+	case FormAbbreviated:
+		return typeAbbreviated
+	}
+	return ""
+}
+
 // maxAccept bounds an Accept field; a longer one gets the full form.
 const maxAccept = 4096
 

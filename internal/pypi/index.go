@@ -1,6 +1,9 @@
 package pypi
 
 import (
+	"errors"
+	"fmt"
+
 	"github.com/ecluse-gate/ecluse/internal/listing"
 	"github.com/ecluse-gate/ecluse/internal/pypi/naming"
 	"github.com/ecluse-gate/ecluse/internal/pypi/webpage"
@@ -12,11 +15,11 @@ const maxProjects = 2_000_000
 
 // ScanIndex reads the list of all projects, in either form, and returns their normalised names,
 // each once, in the order of the list. Entries that name no project are passed over. Errors are
-// those of [Scan].
+// those of a page.
 func ScanIndex(src registry.Source) ([]string, error) {
-	form, err := formOf(src)
+	form, err := FormOf(src)
 	if err != nil {
-		return nil, refuse("list of projects", err)
+		return nil, Refuse("list of projects", err)
 	}
 	x := index{most: maxProjects}
 	if form == FormJSON {
@@ -25,9 +28,18 @@ func ScanIndex(src registry.Source) ([]string, error) {
 		err = webpage.Projects(src.Body, x.add)
 	}
 	if err != nil {
-		return nil, refuse("list of projects", err)
+		return nil, Refuse("list of projects", err)
 	}
 	return x.names, nil
+}
+
+// Refuse types what the span engine says of a document, a page or the list of projects.
+func Refuse(what string, err error) error {
+	sentinel := registry.ErrMalformed
+	if e, ok := errors.AsType[*listing.Error](err); ok && e.Limit {
+		sentinel = registry.ErrTooLarge
+	}
+	return fmt.Errorf("%s: %w: %v", what, sentinel, err)
 }
 
 type index struct {

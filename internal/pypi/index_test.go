@@ -1,8 +1,8 @@
 package pypi
 
 import (
+	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"testing"
@@ -11,6 +11,14 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/pypi/webpage"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
+
+func jsonSource(body string) registry.Source {
+	return registry.Source{Body: []byte(body), ContentType: typeJSON}
+}
+
+func htmlSource(body string) registry.Source {
+	return registry.Source{Body: []byte(body), ContentType: "text/html; charset=UTF-8"}
+}
 
 func TestScanIndex(t *testing.T) {
 	want := []string{"foo", "a-b", "zope-interface"}
@@ -49,8 +57,10 @@ func TestRenderIndex(t *testing.T) {
 			t.Errorf("%s: %q, %v in %s", form, got, err, body)
 		}
 	}
-	if body := RenderIndex(nil, FormJSON); fmt.Sprint(decoded(t, body)["projects"]) != "[]" {
-		t.Errorf("%s", body)
+	var none struct{ Projects []any }
+	body := RenderIndex(nil, FormJSON)
+	if err := json.Unmarshal(body, &none); err != nil || none.Projects == nil || len(none.Projects) != 0 {
+		t.Errorf("%v: %s", err, body)
 	}
 }
 

@@ -1,11 +1,7 @@
-// Package pypi holds all that changes when the Python package index protocol changes: paths,
-// project pages in both forms (PEP 503 HTML, PEP 691 JSON) and how views of them are rendered,
-// content negotiation, and the error dialect; its packages naming and webpage hold what things are
-// called and how HTML is read. It opens no socket and decides nothing.
-//
-// Both forms become one document: an HTML page is read into the JSON form first. One entry of a
-// document is one file, so that a file that was added later to an old release is judged by its own
-// age.
+// Package pypi holds what changes when the Python package index protocol changes: paths, content
+// negotiation, the list of projects, and the error dialect. It opens no socket and decides nothing.
+// Pages of projects are in its package page, uploads in upload; naming and webpage hold what things
+// are called and how HTML is read.
 package pypi
 
 import (

@@ -1,11 +1,17 @@
 package pypi
 
 import (
+	"bytes"
+	"fmt"
+	"mime"
 	"strconv"
 	"strings"
+
+	"github.com/ecluse-gate/ecluse/internal/listing"
+	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
-// The representations of a page.
+// The representations of a page, and of the list of projects.
 const (
 	// FormJSON is that of PEP 691.
 	FormJSON = "json"
@@ -20,6 +26,37 @@ const (
 	typeHTML     = "application/vnd.pypi.simple.v1+html"
 	typeTextHTML = "text/html"
 )
+
+// ContentType is what a page in a form says it is to a client that takes anything; "" for a form
+// that there is not.
+func ContentType(form string) string {
+	switch form {
+	case FormJSON:
+		return typeJSON
+	case FormHTML:
+		return offers[anyOffer].contentType
+	}
+	return ""
+}
+
+// FormOf returns the form of an answer by its content type; one that says nothing of it is looked
+// into.
+func FormOf(src registry.Source) (form string, err error) {
+	media, _, _ := mime.ParseMediaType(src.ContentType)
+	switch {
+	case strings.HasSuffix(media, "/json"), strings.HasSuffix(media, "+json"):
+		return FormJSON, nil
+	case media == "text/html", strings.HasSuffix(media, "+html"), media == "application/xhtml+xml":
+		return FormHTML, nil
+	}
+	switch start := bytes.TrimLeft(src.Body[:min(len(src.Body), 1024)], " \t\r\n"); {
+	case bytes.HasPrefix(start, []byte("{")):
+		return FormJSON, nil
+	case bytes.HasPrefix(start, []byte("<")):
+		return FormHTML, nil
+	}
+	return "", &listing.Error{Reason: fmt.Sprintf("content type %.64q is not one of an index page", src.ContentType)}
+}
 
 // IndexAccept is what is sent upstream for a page: the form that says more first.
 const IndexAccept = typeJSON + ", " + typeHTML + ";q=0.2, " + typeTextHTML + ";q=0.01"

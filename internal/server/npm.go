@@ -6,6 +6,7 @@ import (
 
 	"github.com/ecluse-gate/ecluse/internal/gate"
 	"github.com/ecluse-gate/ecluse/internal/npm"
+	"github.com/ecluse-gate/ecluse/internal/npm/packument"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
@@ -17,14 +18,16 @@ func NPMEcosystem() gate.Ecosystem {
 		ListingPath:   npm.ListingPath,
 		ArtifactPath:  npm.ArtifactPath,
 		KeyOfFile:     npm.VersionOfFile,
-		Scan:          func(p registry.Package, src registry.Source) (registry.Document, error) { return npm.Scan(p, src.Body) },
-		Render:        npm.Render,
+		Scan: func(p registry.Package, src registry.Source) (registry.Document, error) {
+			return packument.Scan(p, src.Body)
+		},
+		Render:        packument.Render,
 		RenderVersion: renderNPMVersion,
 	}
 }
 
 func renderNPMVersion(v registry.View, selector string) (registry.Rendering, bool, error) {
-	part, i, ok := npm.ResolveTag(v, selector)
+	part, i, ok := packument.ResolveTag(v, selector)
 	for p := 0; !ok && p < len(v.Parts); p++ {
 		// the version belongs to the first part that holds it
 		if i = v.Parts[p].Document.Lookup(selector); i >= 0 {
@@ -34,7 +37,7 @@ func renderNPMVersion(v registry.View, selector string) (registry.Rendering, boo
 	if !ok || !v.Parts[part].Keep[i] {
 		return registry.Rendering{}, false, nil
 	}
-	body, err := npm.RenderVersion(v.Parts[part].Document, i, v.Base)
+	body, err := packument.RenderVersion(v.Parts[part].Document, i, v.Base)
 	return registry.Rendering{Body: body, ContentType: "application/json", Versions: 1}, true, err
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/gate"
 	"github.com/ecluse-gate/ecluse/internal/npm"
 	"github.com/ecluse-gate/ecluse/internal/npm/publication"
-	"github.com/ecluse-gate/ecluse/internal/pypi"
+	"github.com/ecluse-gate/ecluse/internal/pypi/upload"
 )
 
 // Bounds of publishing.
@@ -57,7 +57,7 @@ func (m *pypiMount) upload(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	m.relay(w, r, "pypi_upload", func(body io.Reader) (gate.PublishRequest, error) {
-		name, err := pypi.CheckUpload(r.Header.Get("Content-Type"), body)
+		name, err := upload.CheckForm(r.Header.Get("Content-Type"), body)
 		if err != nil {
 			return gate.PublishRequest{}, err
 		}
@@ -139,7 +139,7 @@ func (m *mount) failPublish(w http.ResponseWriter, r *http.Request, route string
 		status = http.StatusRequestEntityTooLarge
 	case errors.Is(err, errEncoded):
 		status = http.StatusUnsupportedMediaType
-	case errors.Is(err, publication.ErrDocument), errors.Is(err, pypi.ErrUpload):
+	case errors.Is(err, publication.ErrDocument), errors.Is(err, upload.ErrForm):
 		status = http.StatusBadRequest
 	default:
 		m.fail(w, r, route, err)

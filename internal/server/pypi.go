@@ -6,6 +6,7 @@ import (
 
 	"github.com/ecluse-gate/ecluse/internal/gate"
 	"github.com/ecluse-gate/ecluse/internal/pypi"
+	"github.com/ecluse-gate/ecluse/internal/pypi/page"
 )
 
 // PyPIEcosystem lends the Python index protocol to the gate.
@@ -15,9 +16,9 @@ func PyPIEcosystem() gate.Ecosystem {
 		ListingAccept: pypi.IndexAccept,
 		ListingPath:   pypi.ListingPath,
 		KeyOfFile:     pypi.KeyOfFile,
-		Scan:          pypi.Scan,
-		Render:        pypi.Render,
-		Serial:        pypi.Serial,
+		Scan:          page.Scan,
+		Render:        page.Render,
+		Serial:        page.Serial,
 		ScanIndex:     pypi.ScanIndex,
 	}
 }

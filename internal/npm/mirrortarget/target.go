@@ -9,6 +9,7 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/gate"
 	"github.com/ecluse-gate/ecluse/internal/mirror"
 	"github.com/ecluse-gate/ecluse/internal/npm"
+	"github.com/ecluse-gate/ecluse/internal/npm/packument"
 	"github.com/ecluse-gate/ecluse/internal/npm/publication"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 	"github.com/ecluse-gate/ecluse/internal/upstream"
@@ -52,7 +53,7 @@ func (t *Target) Holds(ctx context.Context, j mirror.Job) (bool, error) {
 	if body == nil || err != nil {
 		return false, err
 	}
-	doc, err := npm.Scan(registry.Package{Ecosystem: npm.Ecosystem, Name: j.Package}, body)
+	doc, err := packument.Scan(registry.Package{Ecosystem: npm.Ecosystem, Name: j.Package}, body)
 	if err != nil {
 		return false, err
 	}

@@ -11,6 +11,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/gate"
 	"github.com/ecluse-gate/ecluse/internal/mirror"
 	"github.com/ecluse-gate/ecluse/internal/pypi"
+	"github.com/ecluse-gate/ecluse/internal/pypi/page"
+	"github.com/ecluse-gate/ecluse/internal/pypi/upload"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 	"github.com/ecluse-gate/ecluse/internal/upstream"
 )
@@ -57,7 +59,7 @@ func (t *Target) Holds(ctx context.Context, j mirror.Job) (bool, error) {
 	if body == nil || err != nil {
 		return false, err
 	}
-	doc, err := pypi.Scan(registry.Package{Ecosystem: pypi.Ecosystem, Name: j.Package}, registry.Source{
+	doc, err := page.Scan(registry.Package{Ecosystem: pypi.Ecosystem, Name: j.Package}, registry.Source{
 		Body: body, ContentType: resp.Header.Get("Content-Type"), URL: u,
 	})
 	if err != nil {
@@ -68,14 +70,14 @@ func (t *Target) Holds(ctx context.Context, j mirror.Job) (bool, error) {
 
 // Put implements mirror.Target with the form that twine sends.
 func (t *Target) Put(ctx context.Context, j mirror.Job, _ *gate.Copy, f *mirror.Spooled) error {
-	meta, err := pypi.ReadMetadata(j.File, f.File, f.Size)
+	meta, err := upload.ReadMetadata(j.File, f.File, f.Size)
 	if err != nil {
 		return &mirror.Unfit{Reason: err.Error()}
 	}
 	if err := meta.Check(j.Package, j.Version); err != nil {
 		return &mirror.Unfit{Reason: err.Error()}
 	}
-	form, err := pypi.NewUpload(j.File, meta, pypi.Sums{SHA256: f.SHA256[:], MD5: f.MD5[:]}, f.Reader(), f.Size)
+	form, err := upload.NewForm(j.File, meta, upload.Sums{SHA256: f.SHA256[:], MD5: f.MD5[:]}, f.Reader(), f.Size)
 	if err != nil {
 		return &mirror.Unfit{Reason: err.Error()}
 	}
