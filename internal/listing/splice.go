@@ -72,7 +72,7 @@ func room(n int) []byte {
 	return unsafe.Slice(unsafe.StringData(b.String()), n)
 }
 
-// Cut ends a run of pieces that are likely to stay together in another rendering of the same
+// Cut ends a segment of pieces that are likely to stay together in another rendering of the same
 // document.
 func (s *Splicer) Cut() {
 	if n := s.at; s.pass == passMeasure && n > 0 && (len(s.cuts) == 0 || s.cuts[len(s.cuts)-1] != n) {

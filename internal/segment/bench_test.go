@@ -11,10 +11,10 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/fake/packument"
 )
 
-// BenchmarkPack is a listing of 3.7 MB: as a whole by the library, in runs for the first time, and
-// again when three runs differ, as they do when a version comes of age: what stands before the
-// versions, the version's, and its publish time's. "differs" is checksums, comparison, compression
-// and assembly together.
+// BenchmarkPack is a listing of 3.7 MB: as a whole by the library, in segments for the first time,
+// and again when three segments differ, as they do when a version comes of age: what stands before
+// the versions, the version's, and its publish time's. "differs" is checksums, comparison,
+// compression and assembly together.
 func BenchmarkPack(b *testing.B) {
 	doc := packument.Generate("p", 2000, 1, packument.Weight(1790, 50))
 	const every = 32 << 10 // as listing.RunBytes
@@ -32,11 +32,11 @@ func BenchmarkPack(b *testing.B) {
 		})
 	})
 	for name, f := range forms {
-		b.Run(name+"/runs-cold", func(b *testing.B) {
+		b.Run(name+"/segments-cold", func(b *testing.B) {
 			measured(b, len(doc), func() int { return len(f.pack(New(doc, cuts, nil))) })
 		})
-		b.Run(name+"/runs-differ", func(b *testing.B) {
-			// the version and its time are in another place of their runs each time
+		b.Run(name+"/segments-differ", func(b *testing.B) {
+			// the version and its time are in another place of their segments each time
 			others := make([][]byte, 9)
 			for i := range others {
 				others[i] = bytes.Clone(doc)
@@ -61,13 +61,13 @@ func BenchmarkPack(b *testing.B) {
 
 // measured reports the processor time as well, which neighbours on a busy machine do not stretch as
 // they stretch the clock's.
-func measured(b *testing.B, plain int, run func() int) {
+func measured(b *testing.B, plain int, segment func() int) {
 	b.Helper()
 	b.ReportAllocs()
 	packed := 0
 	before := processor(b)
 	for b.Loop() {
-		packed = run()
+		packed = segment()
 	}
 	b.ReportMetric(float64(processor(b)-before)/1e6/float64(b.N), "cpu-ms/op")
 	b.ReportMetric(float64(plain), "plain-bytes")

@@ -26,12 +26,13 @@ const (
 	tail = "\x03\x00"
 )
 
-// member puts the gzip form together. The checksum of the whole is combined from those of the runs.
+// member puts the gzip form together. The checksum of the whole is combined from those of the
+// segments.
 func (b *Body) member() []byte {
-	parts := make([][]byte, 0, len(b.runs)+2)
+	parts := make([][]byte, 0, len(b.segments)+2)
 	parts = append(parts, []byte(head))
 	var crc uint32
-	for i, r := range b.runs {
+	for i, r := range b.segments {
 		parts = append(parts, r.deflate.get(func() []byte { return compress(&deflaters, b.dictionary(i), b.plain[b.start(i):r.end]) }))
 		crc = multiply(r.shift, crc) ^ r.key.crc
 	}
@@ -42,10 +43,10 @@ func (b *Body) member() []byte {
 }
 
 // row puts the Zstandard form together: frames in a row are one content (RFC 8878, section 3).
-func (b *Body) row() []byte {
+func (b *Body) zstdFrames() []byte {
 	packed := make([][]byte, len(b.frames))
 	for i, f := range b.frames {
-		packed[i] = f.get(func() []byte { return compress(&framers, nil, b.plain[b.start(f.from):b.runs[f.to-1].end]) })
+		packed[i] = f.get(func() []byte { return compress(&framers, nil, b.plain[b.start(f.from):b.segments[f.to-1].end]) })
 	}
 	return bytes.Join(packed, nil)
 }
@@ -78,8 +79,8 @@ var (
 		c.begin, c.write, c.end = func(size int) { w.ResetContentSize(&c.buf, int64(size)) }, w.Write, w.Close
 		return c
 	}}
-	// turns bounds how many runs are compressed at once: more than there are processors would take
-	// memory and gain nothing.
+	// turns bounds how many segments are compressed at once: more than there are processors would
+	// take memory and gain nothing.
 	turns = make(chan struct{}, runtime.GOMAXPROCS(0))
 )
 

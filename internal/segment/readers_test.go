@@ -35,7 +35,7 @@ func program(t *testing.T, name string) string {
 	return ""
 }
 
-// reads runs a command over an input and demands the output, and no complaint.
+// reads segments a command over an input and demands the output, and no complaint.
 func reads(t *testing.T, in, want []byte, argv ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program(t, argv[0]), argv[1:]...)
@@ -52,11 +52,12 @@ func reads(t *testing.T, in, want []byte, argv ...string) {
 	}
 }
 
-// bodies are a large one of many runs and one of a single run that is longer than the window.
+// bodies are a large one of many segments and one of a single segment that is longer than the
+// window.
 func bodies() map[string]*Body {
 	all := lines(3000)
 	plain, cuts := items(all, slices.Repeat([]bool{true}, len(all)), 64)
-	return map[string]*Body{"runs": New(plain, cuts, nil), "one run": New(plain[:3*Window+5], nil, nil)}
+	return map[string]*Body{"segments": New(plain, cuts, nil), "one segment": New(plain[:3*Window+5], nil, nil)}
 }
 
 // Readers that others wrote take a body that was put together.
@@ -81,7 +82,7 @@ func TestOtherReaders(t *testing.T) {
 // HTTP clients that ask for Zstandard read the body in it, also when it comes in pieces that end
 // anywhere.
 func TestClientsRead(t *testing.T) {
-	b := bodies()["runs"]
+	b := bodies()["segments"]
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.Contains(r.Header.Get("Accept-Encoding"), "zstd") {
 			http.Error(w, "not asked for", http.StatusNotAcceptable)
@@ -121,7 +122,7 @@ func TestFrames(t *testing.T) {
 			if err := h.Decode(f.bytes); err != nil {
 				t.Fatal(err)
 			}
-			size := b.runs[f.to-1].end - b.start(f.from)
+			size := b.segments[f.to-1].end - b.start(f.from)
 			window := h.WindowSize
 			if h.SingleSegment {
 				window = h.FrameContentSize

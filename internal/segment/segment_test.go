@@ -47,24 +47,24 @@ type failing interface {
 var forms = map[string]struct {
 	pack func(*Body) []byte
 	read func(failing, []byte) []byte
-	of   func(*Body) []*form
+	of   func(*Body) []*compressed
 }{
-	"gzip": {(*Body).Gzip, gunzip, func(b *Body) (all []*form) {
-		for _, r := range b.runs {
+	"gzip": {(*Body).Gzip, gunzip, func(b *Body) (all []*compressed) {
+		for _, r := range b.segments {
 			all = append(all, r.deflate)
 		}
 		return all
 	}},
-	"zstd": {(*Body).Zstd, unzstd, func(b *Body) (all []*form) {
+	"zstd": {(*Body).Zstd, unzstd, func(b *Body) (all []*compressed) {
 		for _, f := range b.frames {
-			all = append(all, f.form)
+			all = append(all, f.compressed)
 		}
 		return all
 	}},
 }
 
 // packedOf tells which of the parts of a body are packed.
-func packedOf(of func(*Body) []*form, b *Body) (packed []bool) {
+func packedOf(of func(*Body) []*compressed, b *Body) (packed []bool) {
 	for _, f := range of(b) {
 		packed = append(packed, f.size.Load() > 0)
 	}
@@ -143,7 +143,7 @@ func lines(n int) []string {
 }
 
 // Whatever is kept, and whatever was kept before, the packed form unpacks to the plain one; and no
-// run is compressed that the body before had.
+// segment is compressed that the body before had.
 func TestBodiesInARow(t *testing.T) {
 	all := lines(500)
 	rapid.Check(t, func(t *rapid.T) {
@@ -163,20 +163,20 @@ func TestBodiesInARow(t *testing.T) {
 			if !bytes.Equal(b.Plain(), plain) || !bytes.Equal(unpacked(t, b), plain) {
 				t.Fatal("another body")
 			}
-			for i, r := range b.runs {
+			for i, r := range b.segments {
 				start, taken, there := 0, false, false
 				if i > 0 {
-					start = b.runs[i-1].end
+					start = b.segments[i-1].end
 				}
-				for _, old := range newKnown(prior).runs {
+				for _, old := range newPrior(prior).segments {
 					if bytes.Equal(old.plain, plain[start:r.end]) && old.sum != r.sum {
 						t.Fatal("the sum of other bytes")
 					}
-					taken = taken || old.run == r.run
+					taken = taken || old.segment == r.segment
 					there = there || bytes.Equal(old.plain, plain[start:r.end])
 				}
 				if taken != there {
-					t.Fatalf("run %d: known %t, taken over %t", i, there, taken)
+					t.Fatalf("segment %d: known %t, taken over %t", i, there, taken)
 				}
 			}
 			prior = b
@@ -184,12 +184,12 @@ func TestBodiesInARow(t *testing.T) {
 	})
 }
 
-// One line that comes or goes changes one run, and the next one where that may refer to it; all
+// One line that comes or goes changes one segment, and the next one where that may refer to it; all
 // others are shared, packed form and all.
 func TestOnlyWhatChanged(t *testing.T) {
 	all := lines(6000)
 	for name, f := range forms {
-		// early in its run, late, and in the last
+		// early in its segment, late, and in the last
 		for line, fresh := range map[int]int{700: 1, 510: 2, 5990: 1} {
 			if name == "zstd" {
 				fresh = 1
@@ -208,7 +208,7 @@ func TestOnlyWhatChanged(t *testing.T) {
 					got++
 				}
 			}
-			if got != fresh || len(second.runs) != len(first.runs) || len(packed) < 5 {
+			if got != fresh || len(second.segments) != len(first.segments) || len(packed) < 5 {
 				t.Errorf("%s, line %d: %d of %d are new, want %d", name, line, got, len(packed), fresh)
 			}
 			if !bytes.Equal(unpacked(t, second), plain) {
@@ -237,7 +237,7 @@ func TestWhatStandsBeforeAll(t *testing.T) {
 	}
 }
 
-// What a run is packed to depends on its bytes and its dictionary alone, not on what the same
+// What a segment is packed to depends on its bytes and its dictionary alone, not on what the same
 // writer packed before: a strong tag names the packed bytes.
 func TestPackedBytesAreAlwaysTheSame(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
@@ -270,14 +270,14 @@ func TestBodiesThatEndElsewhere(t *testing.T) {
 	for _, n := range []int{2, 12, 5, 20, 19, 18, 17, 16, 30, 9, 10} {
 		b := New(plain[:cuts[n]], cuts[:n], prior)
 		if !bytes.Equal(unpacked(t, b), plain[:cuts[n]]) {
-			t.Fatalf("%d runs: another body", n)
+			t.Fatalf("%d segments: another body", n)
 		}
 		prior = b
 	}
 }
 
-// A run refers to what stands before it, across its beginning: what repeats further apart than one
-// run is long still packs.
+// A segment refers to what stands before it, across its beginning: what repeats further apart than
+// one segment is long still packs.
 func TestRunsReferBack(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	item := make([]byte, 12_000) // nothing in it repeats
@@ -291,8 +291,8 @@ func TestRunsReferBack(t *testing.T) {
 		plain = append(plain, item...)
 	}
 	b := New(plain, cuts, nil)
-	if len(b.runs) != 40 || !bytes.Equal(unpacked(t, b), plain) {
-		t.Fatalf("%d runs, or another body", len(b.runs))
+	if len(b.segments) != 40 || !bytes.Equal(unpacked(t, b), plain) {
+		t.Fatalf("%d segments, or another body", len(b.segments))
 	}
 	if n := len(b.Gzip()); n > 3*len(item) {
 		t.Errorf("gzip of 40 times %d bytes takes %d", len(item), n)
@@ -302,16 +302,16 @@ func TestRunsReferBack(t *testing.T) {
 	}
 }
 
-// Packing a body packs the runs that it took over, and nothing of its own reaches the body that it
-// took them from: who keeps that one keeps only what was in it (R51). A run behind something else
-// than there may refer to that, and is packed for this body alone.
+// Packing a body packs the segments that it took over, and nothing of its own reaches the body that
+// it took them from: who keeps that one keeps only what was in it (R51). A segment behind something
+// else than there may refer to that, and is packed for this body alone.
 func TestNothingFlowsBack(t *testing.T) {
 	all := lines(3000)
 	plain, cuts := items(all, slices.Repeat([]bool{true}, len(all)), 64)
 	secret := []byte(strings.Repeat("secret ", 3000))
 	behind := cuts[20]
 	for where, merged := range map[string]func(kept *Body) *Body{
-		"instead of the first run": func(kept *Body) *Body {
+		"instead of the first segment": func(kept *Body) *Body {
 			return New(slices.Concat(secret, plain[1:]), append([]int{len(secret)}, moved(cuts[1:], len(secret)-1)...), kept)
 		},
 		"between": func(kept *Body) *Body {
@@ -320,7 +320,7 @@ func TestNothingFlowsBack(t *testing.T) {
 		},
 	} {
 		kept := New(plain, cuts, nil)
-		runs, cost := slices.Clone(kept.runs), kept.Cost()
+		segments, cost := slices.Clone(kept.segments), kept.Cost()
 		var grown int64
 		for name, f := range forms {
 			other := merged(kept)
@@ -346,7 +346,7 @@ func TestNothingFlowsBack(t *testing.T) {
 				t.Errorf("what stands behind the secret was packed for the body without it")
 			}
 		}
-		if !slices.Equal(kept.runs, runs) || kept.Cost() != cost+grown || grown == 0 {
+		if !slices.Equal(kept.segments, segments) || kept.Cost() != cost+grown || grown == 0 {
 			t.Errorf("cost %d after %d, %d for packed parts", kept.Cost(), cost, grown)
 		}
 		for name, f := range forms {
@@ -365,7 +365,7 @@ func moved(cuts []int, by int) []int {
 	return out
 }
 
-// Two runs of one length and one CRC-32 are not the same run: what decides is the bytes.
+// Two segments of one length and one CRC-32 are not the same segment: what decides is the bytes.
 func TestSameChecksumOtherBytes(t *testing.T) {
 	// XOR with the polynomial leaves the checksum as it is: 33 bits, in the order in which CRC-32
 	// reads them.
@@ -391,7 +391,7 @@ func TestSameChecksumOtherBytes(t *testing.T) {
 	}
 }
 
-// Bodies that share runs may be packed at once; what each costs counts what it holds.
+// Bodies that share segments may be packed at once; what each costs counts what it holds.
 func TestPackedAtOnce(t *testing.T) {
 	all := lines(1500)
 	for name, f := range forms {
@@ -421,15 +421,15 @@ func TestPackedAtOnce(t *testing.T) {
 	}
 }
 
-// Small and empty bodies are one run.
+// Small and empty bodies are one segment.
 func TestSmallBodies(t *testing.T) {
 	for _, n := range []int{0, 1, Small, Small + 1} {
 		b := New(make([]byte, n), []int{0, n / 2, n}, nil)
 		if !bytes.Equal(unpacked(t, b), make([]byte, n)) {
 			t.Errorf("%d bytes: another body", n)
 		}
-		if want := 1 + n/(Small+1); len(b.runs) != want {
-			t.Errorf("%d bytes: %d runs, want %d", n, len(b.runs), want)
+		if want := 1 + n/(Small+1); len(b.segments) != want {
+			t.Errorf("%d bytes: %d segments, want %d", n, len(b.segments), want)
 		}
 	}
 }

@@ -111,7 +111,7 @@ func serve(ctx context.Context, sys *cli.System, cfg *config.Config, version str
 		return err
 	}
 	defer stopMirror()
-	faces, err := listen(ctx, sys, cfg, gate)
+	endpoints, err := listen(ctx, sys, cfg, gate)
 	if err != nil {
 		return err
 	}
@@ -128,18 +128,18 @@ func serve(ctx context.Context, sys *cli.System, cfg *config.Config, version str
 			}
 		}
 	}()
-	return runFaces(ctx, gate, faces, cfg.Serve.Drain)
+	return runEndpoints(ctx, gate, endpoints, cfg.Serve.Drain)
 }
 
-// face is one listener with what answers on it.
-type face struct {
+// endpoint is one listener with what answers on it.
+type endpoint struct {
 	listener net.Listener
 	server   *http.Server
 }
 
 // listen opens every listener before anything is served, and prints their addresses.
-func listen(ctx context.Context, sys *cli.System, cfg *config.Config, gate *app.App) ([]face, error) {
-	var faces []face
+func listen(ctx context.Context, sys *cli.System, cfg *config.Config, gate *app.App) ([]endpoint, error) {
+	var endpoints []endpoint
 	for _, f := range []struct {
 		key, addr, text string
 		handler         http.Handler
@@ -152,12 +152,12 @@ func listen(ctx context.Context, sys *cli.System, cfg *config.Config, gate *app.
 		}
 		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", f.addr)
 		if err != nil {
-			for _, open := range faces {
+			for _, open := range endpoints {
 				_ = open.listener.Close()
 			}
 			return nil, fmt.Errorf("%s %s: %v; choose another address with --%s or the setting %s", f.key, f.addr, err, f.key, f.key)
 		}
-		faces = append(faces, face{l, &http.Server{
+		endpoints = append(endpoints, endpoint{l, &http.Server{
 			Handler: f.handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		}})
 		switch {
@@ -168,16 +168,16 @@ func listen(ctx context.Context, sys *cli.System, cfg *config.Config, gate *app.
 		}
 	}
 	if cfg.Mount(pypi.Ecosystem).Enabled {
-		fmt.Fprintf(sys.Stdout, "Python index at http://%s/pypi/simple/\n", faces[0].listener.Addr())
+		fmt.Fprintf(sys.Stdout, "Python index at http://%s/pypi/simple/\n", endpoints[0].listener.Addr())
 	}
-	return faces, nil
+	return endpoints, nil
 }
 
-// runFaces serves until ctx ends, then drains.
-func runFaces(ctx context.Context, gate *app.App, faces []face, drain time.Duration) error {
+// runEndpoints serves until ctx ends, then drains.
+func runEndpoints(ctx context.Context, gate *app.App, endpoints []endpoint, drain time.Duration) error {
 	logger := gate.Logger()
 	group, ctx := errgroup.WithContext(ctx)
-	for _, f := range faces {
+	for _, f := range endpoints {
 		f.server.ErrorLog = slog.NewLogLogger(logger.Handler(), slog.LevelDebug)
 		group.Go(func() error {
 			if err := f.server.Serve(f.listener); !errors.Is(err, http.ErrServerClosed) {
@@ -193,7 +193,7 @@ func runFaces(ctx context.Context, gate *app.App, faces []face, drain time.Durat
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 		defer cancel()
 		var err error
-		for _, f := range faces {
+		for _, f := range endpoints {
 			if serr := f.server.Shutdown(end); serr != nil {
 				err = errors.Join(err, fmt.Errorf("requests still in flight after %v were aborted", drain), f.server.Close())
 			}

@@ -19,7 +19,7 @@ type document struct {
 	text     string // the same; spans refer to it
 	versions []registry.Version
 	entries  []entry // entries[i] belongs to versions[i]
-	runs     []listing.Span
+	spans    []listing.Span
 	names    listing.Names
 	dropped  int
 
@@ -37,7 +37,7 @@ type entry struct {
 	value     uint32       // start of the object in member
 	tarball   listing.Span // the address in it, with its quotes
 	published listing.Span // "1.0.0":"2020-…", the member of "time"; empty when there is none
-	runs      [2]uint32    // the range of document.runs that the abbreviated form keeps
+	spans     [2]uint32    // the range of document.spans that the abbreviated form keeps
 	rank      rank
 	flags     flags
 }
@@ -101,7 +101,7 @@ func (d *document) Source() []byte { return d.body }
 // Cost implements [registry.Document]: the text, the index and the facts.
 func (d *document) Cost() int64 {
 	const perVersion = unsafe.Sizeof(registry.Version{}) + unsafe.Sizeof(registry.Artifact{})
-	n := cap(d.body) + int(perVersion)*cap(d.versions) + int(unsafe.Sizeof(entry{}))*cap(d.entries) + 8*cap(d.runs) + 64*(len(d.top)+2*len(d.tags)) +
+	n := cap(d.body) + int(perVersion)*cap(d.versions) + int(unsafe.Sizeof(entry{}))*cap(d.entries) + 8*cap(d.spans) + 64*(len(d.top)+2*len(d.tags)) +
 		int(unsafe.Sizeof(*d))
 	for i := range d.versions {
 		v := &d.versions[i]

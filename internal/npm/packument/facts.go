@@ -38,7 +38,7 @@ func (s *scan) artifacts() []registry.Artifact {
 func (s *scan) finish() {
 	d, artifacts := s.doc, s.artifacts()
 	d.versions, d.entries = make([]registry.Version, len(s.rawVersions)), make([]entry, len(s.rawVersions))
-	d.runs = append(make([]listing.Span, 0, len(s.runs)), s.runs...)
+	d.spans = append(make([]listing.Span, 0, len(s.spans)), s.spans...)
 	d.names.Grow(len(s.rawVersions))
 	for i := range s.rawVersions {
 		r := &s.rawVersions[i]

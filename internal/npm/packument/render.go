@@ -116,10 +116,10 @@ func (w *view) value(s *listing.Splicer, kind topKind) {
 	list := s.List()
 	switch kind {
 	case topVersions:
-		var runs listing.Runs
+		var segments listing.Segments
 		for _, p := range w.picks {
 			d := w.parts[p.part]
-			if runs.Begins(p.part, d.offset(p.i)) {
+			if segments.Begins(p.part, d.offset(p.i)) {
 				s.Cut()
 			}
 			list.Item()
@@ -152,11 +152,11 @@ func (w *view) times(s *listing.Splicer, list *listing.List) {
 		s.Add(`"modified":`)
 		s.Add(w.changed.raw)
 	}
-	var runs listing.Runs
+	var segments listing.Segments
 	for _, p := range w.picks {
 		d := w.parts[p.part]
 		if e := &d.entries[p.i]; !e.published.Empty() {
-			if runs.Begins(p.part, uint32(p.i)*timeBytes) {
+			if segments.Begins(p.part, uint32(p.i)*timeBytes) {
 				s.Cut()
 			}
 			list.Item()
@@ -192,10 +192,10 @@ func (w *view) abbreviated(s *listing.Splicer) {
 	}
 	s.Add(`,"versions":{`)
 	list := s.List()
-	var runs listing.Runs
+	var segments listing.Segments
 	for _, p := range w.picks {
 		d := w.parts[p.part]
-		if runs.Begins(p.part, d.offset(p.i)) {
+		if segments.Begins(p.part, d.offset(p.i)) {
 			s.Cut()
 		}
 		list.Item()
@@ -211,9 +211,9 @@ func (d *document) abbreviate(s *listing.Splicer, i int, links string) {
 	s.Add(d.text[e.member.Start:e.value])
 	s.Add("{")
 	list := s.List()
-	for _, run := range d.runs[e.runs[0]:e.runs[1]] {
+	for _, span := range d.spans[e.spans[0]:e.spans[1]] {
 		list.Item()
-		d.copyVersion(s, run, i, links)
+		d.copyVersion(s, span, i, links)
 	}
 	if d.versions[i].InstallScripts {
 		list.Item()

@@ -192,14 +192,14 @@ func (s *scan) version(version string) {
 	s.rawVersions = append(s.rawVersions, rawVersion{version: version, hash: listing.Hash(version)})
 	r := &s.rawVersions[len(s.rawVersions)-1]
 	r.value = uint32(s.Pos())
-	r.runs[0] = uint32(len(s.runs))
+	r.spans[0] = uint32(len(s.spans))
 	if s.Object() {
 		s.fields(r)
 	} else {
 		s.Skip()
 	}
 	r.member = s.Since(start)
-	r.runs[1] = uint32(len(s.runs))
+	r.spans[1] = uint32(len(s.spans))
 	r.digests = uint32(len(s.kinds))
 	r.file = s.file(version, r.address)
 	core := readCore(version)
@@ -214,7 +214,7 @@ func (s *scan) version(version string) {
 	}
 }
 
-// fields reads the members of a version's object and notes the runs of those that the abbreviated
+// fields reads the members of a version's object and notes the spans of those that the abbreviated
 // form keeps.
 func (s *scan) fields(r *rawVersion) {
 	var seen field
@@ -233,9 +233,9 @@ func (s *scan) fields(r *rawVersion) {
 		keep, span := f&fieldKeep != 0, s.Since(start)
 		switch {
 		case keep && open:
-			s.runs[len(s.runs)-1].End = span.End
+			s.spans[len(s.spans)-1].End = span.End
 		case keep:
-			s.runs = append(s.runs, span)
+			s.spans = append(s.spans, span)
 		}
 		open = keep
 	}

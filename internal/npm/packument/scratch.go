@@ -11,7 +11,7 @@ import (
 // takes longer than filling it. What outlives the scan is copied into slices of the right size.
 type scratch struct {
 	rawVersions []rawVersion
-	runs        []listing.Span // of the members that the abbreviated form keeps
+	spans       []listing.Span // of the members that the abbreviated form keeps
 	// of the digests of all versions, one after the other: places in algorithms
 	kinds []uint8
 	sums  []byte // these digests
@@ -42,18 +42,18 @@ func takeScratch() *scratch {
 // reserve makes room for the versions that so many bytes are likely to hold.
 func (s *scratch) reserve(size int) {
 	n := size/1400 + 16
-	s.rawVersions, s.runs = slices.Grow(s.rawVersions, n), slices.Grow(s.runs, 4*n)
+	s.rawVersions, s.spans = slices.Grow(s.rawVersions, n), slices.Grow(s.spans, 4*n)
 	// a sha512 and a sha1 each
 	s.kinds, s.sums = slices.Grow(s.kinds, 2*n), slices.Grow(s.sums, 84*n)
 }
 
 // leave gives the scratch to a later scan. It keeps nothing of this one's document.
 func (s *scratch) leave() {
-	if cap(s.rawVersions) > maxScratch || cap(s.times) > 2*maxScratch || cap(s.runs) > 16*maxScratch || cap(s.kinds) > 4*maxScratch {
+	if cap(s.rawVersions) > maxScratch || cap(s.times) > 2*maxScratch || cap(s.spans) > 16*maxScratch || cap(s.kinds) > 4*maxScratch {
 		return
 	}
 	clear(s.rawVersions)
 	clear(s.times)
-	*s = scratch{s.rawVersions[:0], s.runs[:0], s.kinds[:0], s.sums[:0], s.times[:0]}
+	*s = scratch{s.rawVersions[:0], s.spans[:0], s.kinds[:0], s.sums[:0], s.times[:0]}
 	scratches.Put(s)
 }

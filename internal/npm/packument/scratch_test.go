@@ -73,7 +73,7 @@ func TestScratchKeepsNoDocument(t *testing.T) {
 	s := newScan(pkg("p"), []byte(edges))
 	s.document()
 	kept := *s.scratch
-	if len(kept.rawVersions) == 0 || len(kept.runs) == 0 {
+	if len(kept.rawVersions) == 0 || len(kept.spans) == 0 {
 		t.Fatalf("nothing was read: %+v", kept)
 	}
 	s.leave()

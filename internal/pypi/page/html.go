@@ -8,8 +8,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/listing"
 )
 
-// html writes the page of PEP 503 from the facts, and returns where its runs end. Every attribute
-// has a quoted, escaped value (C66, C67).
+// html writes the page of PEP 503 from the facts, and returns where its segments end. Every
+// attribute has a quoted, escaped value (C66, C67).
 func (w *view) html() (out []byte, cuts []int) {
 	size := 512
 	for _, p := range w.picks {
@@ -28,10 +28,10 @@ func (w *view) html() (out []byte, cuts []int) {
 	out = metaTags(out, "pypi:alternate-locations", d.located...)
 	out = append(out, "<title>Links for "+w.name+"</title>\n</head>\n<body>\n<h1>Links for "+w.name+"</h1>\n"...)
 	link := html.EscapeString(w.link)
-	var runs listing.Runs
+	var segments listing.Segments
 	for _, p := range w.picks {
 		d := w.parts[p.part]
-		if runs.Begins(p.part, d.offset(p.i)) {
+		if segments.Begins(p.part, d.offset(p.i)) {
 			cuts = append(cuts, len(out))
 		}
 		out = d.anchor(out, link, int(p.i))

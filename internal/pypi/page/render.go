@@ -185,10 +185,10 @@ func (w *view) value(s *listing.Splicer, kind topKind) {
 	case topFiles:
 		s.Add("[")
 		list := s.List()
-		var runs listing.Runs
+		var segments listing.Segments
 		for _, p := range w.picks {
 			d := w.parts[p.part]
-			if runs.Begins(p.part, d.offset(p.i)) {
+			if segments.Begins(p.part, d.offset(p.i)) {
 				s.Cut()
 			}
 			list.Item()
