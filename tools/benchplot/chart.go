@@ -37,9 +37,9 @@ type chart struct {
 	series            []series
 	flat              map[string]float64 // goals and bounds: straight lines across
 	// also a line of slope 1 through the last point of the first series
-	linear            bool
-	logY              bool
-	formatX           func(float64) string
+	linear  bool
+	logY    bool
+	formatX func(float64) string
 }
 
 // charts are the pictures of docs/performance.md.
