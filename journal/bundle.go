@@ -28,6 +28,11 @@ func ReadFiles(dir string, l *Layout) (Files, *Record, error) {
 	}
 	kept := keeping{d, Files{}}
 	r, faults := load(kept, l)
+	if len(faults) == 0 {
+		if f := l.compare(d, r); f != nil {
+			faults = append(faults, f)
+		}
+	}
 	if len(faults) > 0 {
 		return nil, nil, faults[0]
 	}
@@ -78,12 +83,13 @@ func (m memory) Read(name string, maxBytes int64) ([]byte, error) {
 	return data, nil
 }
 
-// Restore writes a journal that [ReadFiles] returned to an empty or absent folder, perhaps
-// elsewhere. Everything is verified before anything is written. The founding entry is written last:
-// an interrupted restoration leaves a folder without provenance, which nothing accepts as a
+// Restore writes a journal that [Journal.Export] or [ReadFiles] returned to an empty or absent
+// folder, perhaps elsewhere. Everything is verified before anything is written. The copy of an
+// exported journal also gets the record of its import, and is free. The founding entry is written
+// last: an interrupted restoration leaves a folder without provenance, which nothing accepts as a
 // journal.
 func (f Files) Restore(dir string, l *Layout, opt Options) (err error) {
-	_, faults, err := f.Inspect(l)
+	r, faults, err := f.Inspect(l)
 	if err != nil {
 		return err
 	}
@@ -101,13 +107,35 @@ func (f Files) Restore(dir string, l *Layout, opt Options) (err error) {
 	if err := l.empty(d); err != nil {
 		return err
 	}
-	names := slices.DeleteFunc(sorted(f), func(name string) bool { return name == l.founding() })
+	files, err := f.headed(d, l, r)
+	if err != nil {
+		return err
+	}
+	names := slices.DeleteFunc(sorted(files), func(name string) bool { return name == l.founding() })
 	for _, name := range append(names, l.founding()) {
-		if err := d.Publish(name, f[name]); err != nil {
+		if err := d.Publish(name, files[name]); err != nil {
 			return l.folder(err)
 		}
 	}
 	return nil
+}
+
+// headed writes the head of a journal that is about to be restored to d, and gives the files with
+// the record of the import, if there is one.
+func (f Files) headed(d *durable.Dir, l *Layout, r *Record) (Files, error) {
+	if r.Exported() {
+		can, err := l.canHead(d, r, r.planDigest)
+		if err == nil {
+			f, err = f.imported(l, r, can)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if !r.headed() {
+		return f, nil
+	}
+	return f, l.advance(d, r)
 }
 
 // empty refuses a folder with files in it.

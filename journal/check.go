@@ -11,7 +11,7 @@ import (
 // another.
 func (r *Record) faults() []*Error {
 	var all []*Error
-	for _, check := range []func() []*Error{r.numbering, r.chain, r.attempts, r.closings, r.nonces, r.markerFaults} {
+	for _, check := range []func() []*Error{r.numbering, r.sequence, r.attempts, r.closings, r.nonces, r.ends, r.moves, r.links, r.markerFaults} {
 		all = append(all, check()...)
 	}
 	return all
@@ -37,8 +37,8 @@ func (r *Record) numbering() (all []*Error) {
 	return all
 }
 
-// chain follows the restrictions from the first to the last.
-func (r *Record) chain() (all []*Error) {
+// sequence follows the restrictions from the first to the last.
+func (r *Record) sequence() (all []*Error) {
 	var previous *string
 	for i, e := range r.restrictions {
 		switch {
@@ -125,6 +125,32 @@ func (r *Record) restrictionFault(f Facts) string {
 		return "belongs to another request than the answer"
 	}
 	return ""
+}
+
+// ends checks the statements that end a restriction: each names an earlier one that could be
+// contested when it was reviewed, and that no other statement ends.
+func (r *Record) ends() (all []*Error) {
+	ended := map[string]bool{}
+	for _, e := range r.restrictions {
+		if e.Review == nil || e.Review.Ends == "" {
+			continue
+		}
+		reviewed := *e.Timing.ReceivedAtUTC
+		of, ok := r.Restriction(e.Review.Ends)
+		received := of.Timing.ReceivedAtUTC
+		switch why := e.Review.Why; {
+		case !ok || of.Number >= e.Number || of.Method != e.Method || of.URLDigest != e.URLDigest:
+			all = append(all, r.invalid(e.Name, "review.ends", "is not the digest of an earlier restriction of that request"))
+		case ended[e.Review.Ends]:
+			all = append(all, r.invalid(e.Name, "review.ends", "is the digest of a restriction that another statement ends"))
+		case received == nil, why != ReasonRegression && why != ReasonNoEnd, (why == ReasonRegression) != (*received > reviewed), why == ReasonNoEnd && !of.long():
+			all = append(all, r.invalid(e.Name, "review.why", "does not follow from the restriction"))
+		case why == ReasonRegression && *e.Timing.NotBeforeUTC < of.restarted(reviewed):
+			all = append(all, r.invalid(e.Name, "timing.not_before_utc", "is before the wait that the server asked for has passed"))
+		}
+		ended[e.Review.Ends] = true
+	}
+	return all
 }
 
 // nonces makes sure that no request is finished twice. An entry and its restriction share one; a

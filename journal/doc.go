@@ -5,17 +5,22 @@
 // A journal is a folder of small JSON files, called entries. An entry is created once and never
 // changed, and has at most 1 MiB. Every entry has the same closed wrapper:
 //
-//	{"integrity":"sha256:…","kind":"…","payload":{…},"schema_version":"1.0"}
+//	{"chain":{…},"integrity":"sha256:…","kind":"…","payload":{…},"schema_version":"1.0"}
 //
-// where integrity is the SHA-256 of the payload's canonical form (RFC 8785). That is a plain hash:
-// it detects accidents, not forgery.
+// where integrity is the SHA-256 of the payload's canonical form (RFC 8785), and chain the entry's
+// place among all entries: its number, and the digest of everything before it. That is a plain
+// hash: it detects accidents, not forgery. A file beside the folder, its name with ".head", names
+// the last entry, so that an older copy in the folder's place shows too. A journal whose head is
+// missing may be any copy; it is unresolved until [Journal.Withdraw]. Entries of a version that
+// wrote no chain are accepted, and bound by the first new entry.
 //
-// Three kinds of files exist. The caller's own entries are described by a [Layout]: their names,
-// how many there may be, and what each says ([Facts]). The package does not know what they mean. A
+// Four kinds of files exist. The caller's own entries are described by a [Layout]: their names, how
+// many there may be, and what each says ([Facts]). The package does not know what they mean. A
 // [Restriction] (backoff-0000.json and so on, at most [MaxRestrictions]) records a throttled
-// answer; each names the digest of the one before it. And there is at most one pending marker
-// (pending-request.json), the only file that is ever removed: it is created before a request is
-// sent and removed when the request's outcome is on the disk.
+// answer; each names the digest of the one before it. A transfer (transfer-0000.json and so on)
+// says that the journal was exported, imported, or goes on here. And there is at most one pending
+// marker (pending-request.json), the only file that is ever removed: it is created before a request
+// is sent and removed when the request's outcome is on the disk.
 //
 // # Use
 //
@@ -29,7 +34,8 @@
 // An entry or restriction that carries the marker's nonce finishes the exchange: when a crash
 // leaves the marker behind it, [Open] recognises that and removes the marker. A marker that nothing
 // finishes makes the journal unresolved, and only an operator's explicit record ([Journal.Resolve])
-// resolves it: no clock, no later read and no new approval does.
+// resolves it: no clock, no later read and no new approval does. An operator can also end a
+// restriction that cannot be meant ([Record.Contestable]); nothing else shortens a wait.
 //
 // # Time
 //

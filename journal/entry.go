@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"strings"
 
 	"github.com/ecluse-gate/ecluse/internal/strictjson"
 )
@@ -23,6 +22,7 @@ type Entry struct {
 	Digest string
 
 	prefix string // of the layout's codes
+	link   *link  // nil for the marker, the head, and entries of a version that wrote none
 }
 
 // Decode reads the payload into v, a pointer to a struct that this program writes such payloads
@@ -42,15 +42,17 @@ type wrapper struct {
 	Kind          string          `json:"kind"`
 	Payload       json.RawMessage `json:"payload"`
 	Integrity     string          `json:"integrity"`
+	Chain         *link           `json:"chain,omitempty"`
 }
 
 // seal builds an entry and the bytes of its file.
-func (l *Layout) seal(name string, payload any) (Entry, []byte, error) {
+func (l *Layout) seal(name string, payload any, k *link) (Entry, []byte, error) {
 	canonical, err := strictjson.Canonical(payload)
 	if err != nil {
 		return Entry{}, nil, l.foreign(name, err)
 	}
 	e := l.entry(name, canonical)
+	e.link = k
 	data, err := l.wrap(e)
 	if err != nil {
 		return Entry{}, nil, l.foreign(name, err)
@@ -77,6 +79,7 @@ func (l *Layout) unseal(name string, data []byte) (Entry, error) {
 	var w wrapper
 	_ = json.Unmarshal(canonical, &w)
 	e := l.entry(name, w.Payload)
+	e.link = w.Chain
 	if want, err := l.wrap(e); err == nil && bytes.Equal(canonical, want) && len(w.Payload) > 0 && w.Payload[0] == '{' {
 		return e, nil
 	}
@@ -101,7 +104,14 @@ func (l *Layout) wrap(e Entry) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return slices.Concat([]byte(`{"integrity":"`+e.Digest+`","kind":`), kind, []byte(`,"payload":`), e.Payload,
+	var place []byte
+	if e.link != nil {
+		if place, err = strictjson.Canonical(e.link); err != nil {
+			return nil, err
+		}
+		place = slices.Concat([]byte(`"chain":`), place, []byte(","))
+	}
+	return slices.Concat([]byte(`{`), place, []byte(`"integrity":"`+e.Digest+`","kind":`), kind, []byte(`,"payload":`), e.Payload,
 		[]byte(`,"schema_version":"`+version+`"}`)), nil
 }
 
@@ -113,6 +123,10 @@ type Record struct {
 	entries      map[string]Entry
 	facts        map[string]Facts
 	restrictions []Restriction
+	transfers    []transfer
+	chain        []chained // in the order of writing
+	displaced    bool      // the head that should be there is not
+	behind       bool      // the head is there, and names an earlier entry than the last
 	pending      *marker
 	marker       []byte // the file that pending was read from
 	warnings     []string
@@ -206,11 +220,7 @@ func (r *Record) Warnings() []string { return slices.Clone(r.warnings) }
 
 // Digest is one digest over the names and digests of everything in the journal but a marker.
 func (r *Record) Digest() string {
-	var b strings.Builder
-	for _, name := range r.names() {
-		b.WriteString(name + " " + r.digestOf(name) + "\n")
-	}
-	return strictjson.DigestBytes([]byte(b.String()))
+	return r.digestExcept(nil)
 }
 
 func (r *Record) digestOf(name string) string {
@@ -222,16 +232,24 @@ func (r *Record) digestOf(name string) string {
 			return e.Digest
 		}
 	}
+	for _, t := range r.transfers {
+		if t.name == name {
+			return t.digest
+		}
+	}
 	return ""
 }
 
 func (r *Record) names() []string {
-	names := make([]string, 0, len(r.entries)+len(r.restrictions))
+	names := make([]string, 0, len(r.entries)+r.events())
 	for name := range r.entries {
 		names = append(names, name)
 	}
 	for _, e := range r.restrictions {
 		names = append(names, e.Name)
+	}
+	for _, t := range r.transfers {
+		names = append(names, t.name)
 	}
 	slices.Sort(names)
 	return names

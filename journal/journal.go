@@ -7,6 +7,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ecluse-gate/ecluse/internal/durable"
@@ -19,7 +20,7 @@ type Options struct {
 	// it must call the call, or fail in its place, or call it and fail all the same. It exists for
 	// tests of what happens when the disk fails. step names the call: "create", "write", "fsync",
 	// "read-back", "link", "check-link", "unlink-temp", "fsync-dir", "reopen", "remove",
-	// "fsync-removed", "mkdir", "fsync-parent". name is the file, or the folder's path.
+	// "fsync-removed", "mkdir", "fsync-parent", "rename". name is the file, or the folder's path.
 	Around func(step, name string, call func() error) error
 }
 
@@ -39,6 +40,7 @@ type Journal struct {
 	layout  *Layout
 	record  *Record
 	latched error
+	unsure  []string // the links of writes since the last certain one that failed
 }
 
 // Create starts a journal: it makes the folder with mode 0700 when there is none, refuses one that
@@ -110,17 +112,22 @@ func (j *Journal) restore() error {
 	if err != nil {
 		return j.layout.folder(err)
 	}
-	r, faults := load(j.dir, j.layout)
+	r, faults := loadDir(j.dir, j.layout)
 	if len(faults) > 0 {
 		return faults[0]
 	}
-	r.warnings, j.record = warnings, r
+	r.warnings, j.record = append(warnings, r.warnings...), r
+	if r.behind {
+		if err := j.layout.advance(j.dir, r); err != nil {
+			return err
+		}
+	}
 	return j.tidy()
 }
 
 // tidy removes a marker that a record finishes.
 func (j *Journal) tidy() error {
-	if j.record.pending == nil || j.record.Pending() {
+	if j.record.pending == nil || j.record.Pending() || j.record.Displaced() {
 		return nil
 	}
 	if err := j.unmark(); err != nil {
@@ -160,12 +167,24 @@ func (j *Journal) Append(name string, payload any) (Entry, error) {
 	return j.write(name, payload)
 }
 
-// write seals, checks against a copy of the record, publishes, and only then believes.
+// write seals, checks against a copy of the record, publishes, only then believes, and last names
+// the entry in the head.
 func (j *Journal) write(name string, payload any) (Entry, error) {
 	if j.record.digestOf(name) != "" {
 		return Entry{}, j.layout.fault(CodeInvalid, name, "", "already exists and is never changed")
 	}
-	e, data, err := j.layout.seal(name, payload)
+	moves := strings.HasPrefix(name, typeTransfer+"-")
+	if j.record.Displaced() && !moves {
+		return Entry{}, j.layout.blocked(j.record.moved())
+	}
+	var k *link
+	if name != pendingName {
+		var err error
+		if k, err = j.place(name, payload, moves); err != nil {
+			return Entry{}, err
+		}
+	}
+	e, data, err := j.layout.seal(name, payload, k)
 	if err != nil {
 		return Entry{}, err
 	}
@@ -182,13 +201,68 @@ func (j *Journal) write(name string, payload any) (Entry, error) {
 		}
 	}
 	if err := j.dir.Publish(name, data); err != nil {
+		j.mayBe(e)
 		return Entry{}, j.latch(j.layout.folder(err))
 	}
 	if name == pendingName {
 		next.marker = data
 	}
 	*j.record = *next
-	return e, nil
+	return e, j.follow(e)
+}
+
+// place is the link of the entry that comes next, which also says whether a head can be kept when
+// it is the first, or one that settles an export. moves says that it is a transfer.
+func (j *Journal) place(name string, payload any, moves bool) (*link, error) {
+	k := j.record.nextLink(j.unsure)
+	if k.Number > 0 && (!moves || !j.record.Displaced()) {
+		return &k, nil
+	}
+	digest := j.record.planDigest
+	if name == j.layout.founding() { // known once it is in a record
+		e, _, err := j.layout.seal(name, payload, nil)
+		r := newRecord(j.layout)
+		if err == nil {
+			err = j.layout.place(r, e)
+		}
+		if err != nil {
+			return nil, err
+		}
+		digest = r.planDigest
+	}
+	can, err := j.layout.canHead(j.dir, j.record, digest)
+	if err != nil {
+		return nil, j.latch(err)
+	}
+	k.Head = &can
+	return &k, nil
+}
+
+// mayBe notes that an entry could not be written, and may be there all the same: what is written
+// later must fit both.
+func (j *Journal) mayBe(e Entry) {
+	if e.link == nil {
+		return
+	}
+	if digest, err := e.link.digest(e.Name, e.Digest); err == nil {
+		j.unsure = append(j.unsure, digest)
+	}
+}
+
+// follow names an entry that is on the disk in the head.
+func (j *Journal) follow(e Entry) error {
+	if e.link == nil {
+		return nil
+	}
+	j.unsure = nil
+	if !j.record.headed() || j.record.facts[e.Name].Closes != "" {
+		return nil
+	}
+	if err := j.layout.advance(j.dir, j.record); err != nil {
+		return j.latch(err)
+	}
+	j.record.displaced = false
+	return nil
 }
 
 // Request names a request that is about to be sent.
@@ -216,7 +290,7 @@ func (j *Journal) Begin(now time.Time, q Request) (*Exchange, error) {
 	if s := j.record.Status(now, q.Attempt); !s.May() {
 		return nil, j.layout.blocked(s)
 	}
-	if len(j.record.restrictions) >= MaxRestrictions {
+	if j.record.events() >= MaxRestrictions {
 		return nil, j.layout.full()
 	}
 	if q.Attempt != "" && (q.Method != "POST" || !j.record.facts[q.Attempt].Open) {
@@ -236,7 +310,7 @@ func (j *Journal) Begin(now time.Time, q Request) (*Exchange, error) {
 }
 
 func (l *Layout) full() *Error {
-	return l.fault(CodeLimit, "", "", "the journal is full: it has %d restrictions, the most allowed", MaxRestrictions)
+	return l.fault(CodeLimit, "", "", "the journal is full: it has %d restrictions and transfers, the most allowed", MaxRestrictions)
 }
 
 func (l *Layout) blocked(s Status) *Error {
@@ -246,7 +320,11 @@ func (l *Layout) blocked(s Status) *Error {
 		e.Status = &s
 		return e
 	}
-	e := l.fault(CodeUnresolved, "", "", "%s", s.Reason)
+	reason := s.Reason
+	if reason == ReasonMoved {
+		reason = "the journal goes on elsewhere, or this may be an older copy of it: it was exported, or what was kept beside its folder is missing"
+	}
+	e := l.fault(CodeUnresolved, "", "", "%s", reason)
 	e.Status = &s
 	return e
 }
@@ -266,13 +344,13 @@ func (x *Exchange) Nonce() string { return x.marker.Nonce }
 // Restrict records the restriction that a throttled answer carried, and then removes the marker.
 // When the restriction could not be written the marker stays, so that the next run knows. The
 // digest of the recorded one is what a result names as its restriction; it is returned together
-// with the error when only the marker could not be removed.
+// with the error when what failed came after it.
 func (x *Exchange) Restrict(r Restriction) (Restriction, error) {
 	e, err := x.j.write(x.j.record.nextRestriction(), x.stored(r))
-	if err != nil {
-		return Restriction{}, x.j.latch(err)
-	}
 	recorded, _ := x.j.record.Restriction(e.Digest)
+	if err != nil {
+		return recorded, x.j.latch(err)
+	}
 	return recorded, x.Done()
 }
 
@@ -324,5 +402,6 @@ func object(raw json.RawMessage) json.RawMessage {
 func (r *Record) clone() *Record {
 	c := *r
 	c.entries, c.facts, c.restrictions = maps.Clone(r.entries), maps.Clone(r.facts), slices.Clone(r.restrictions)
+	c.transfers, c.chain = slices.Clone(r.transfers), slices.Clone(r.chain)
 	return &c
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/durable"
 )
 
-// MaxRestrictions is how many restrictions a journal may have.
+// MaxRestrictions is how many restrictions, exports, imports and withdrawals a journal may have
+// together.
 const MaxRestrictions = 200
 
 // The names that this package owns.
@@ -82,7 +83,7 @@ type Facts struct {
 func Numbered(name string, number int) string { return fmt.Sprintf("%s-%04d.json", name, number) }
 
 // MaxFiles is how many files a journal of this layout may hold: its entries, the restrictions and
-// the marker.
+// transfers, of which there may be [MaxRestrictions] together, and the marker.
 func (l *Layout) MaxFiles() int {
 	n := 1 + MaxRestrictions
 	for _, t := range l.Types {
@@ -95,7 +96,7 @@ func (l *Layout) validate() error {
 	if l == nil || l.Kind == "" || len(l.Types) == 0 || l.Types[0].Max != 0 {
 		return errors.New("journal: a layout needs a kind and a single founding type")
 	}
-	seen := map[string]bool{typeRestriction: true, "pending-request": true}
+	seen := map[string]bool{typeRestriction: true, typeTransfer: true, "pending-request": true}
 	for _, t := range l.Types {
 		if seen[t.Name] || t.Max < 0 || t.Max > 10000 {
 			return fmt.Errorf("journal: the layout's type %q is reserved, repeated or too many", t.Name)
@@ -110,7 +111,7 @@ func (l *Layout) validate() error {
 
 func (l *Layout) founding() string { return l.Types[0].Name + ".json" }
 
-// split finds the type of a file name. The type of a restriction is nil.
+// split finds the type of a file name. The type of a restriction and of a transfer is nil.
 func (l *Layout) split(name string) (t *Type, number int, ok bool) {
 	stem, ok := strings.CutSuffix(name, ".json")
 	if !ok {
@@ -131,7 +132,7 @@ func (l *Layout) split(name string) (t *Type, number int, ok bool) {
 		}
 		number = number*10 + int(c-'0')
 	}
-	if stem[:cut] == typeRestriction {
+	if stem[:cut] == typeRestriction || stem[:cut] == typeTransfer {
 		return nil, number, number < MaxRestrictions
 	}
 	for i := range l.Types {

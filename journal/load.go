@@ -3,6 +3,7 @@ package journal
 import (
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/ecluse-gate/ecluse/internal/durable"
 	"github.com/ecluse-gate/ecluse/internal/strictjson"
@@ -49,6 +50,17 @@ func load(from store, l *Layout) (*Record, []*Error) {
 		}
 	}
 	return r, ld.faults
+}
+
+// loadDir is load for a folder: what is kept beside it counts too.
+func loadDir(d *durable.Dir, l *Layout) (*Record, []*Error) {
+	r, faults := load(d, l)
+	if len(faults) == 0 {
+		if f := l.compare(d, r); f != nil {
+			faults = append(faults, f)
+		}
+	}
+	return r, faults
 }
 
 type loader struct {
@@ -110,6 +122,9 @@ func (ld *loader) file(name string) {
 // entry is sound.
 func (l *Layout) place(r *Record, e Entry) error {
 	if e.Name == pendingName {
+		if e.link != nil {
+			return l.fault(CodeInvalid, e.Name, "chain", "does not belong to a marker")
+		}
 		var p marker
 		if err := e.Decode(&p); err != nil {
 			return l.foreign(e.Name, err)
@@ -126,9 +141,21 @@ func (l *Layout) place(r *Record, e Entry) error {
 	}
 	e.Number = number
 	if t == nil {
-		return l.placeRestriction(r, e)
+		place := l.placeRestriction
+		if strings.HasPrefix(e.Name, typeTransfer+"-") {
+			place = l.placeTransfer
+		}
+		if err := place(r, e); err != nil {
+			return err
+		}
+		return r.enchain(e)
 	}
 	e.Type = t.Name
+	return l.placeEntry(r, t, e)
+}
+
+// placeEntry is place for one of the caller's entries.
+func (l *Layout) placeEntry(r *Record, t *Type, e Entry) error {
 	var facts Facts
 	if t.Facts != nil {
 		var err error
@@ -150,7 +177,7 @@ func (l *Layout) place(r *Record, e Entry) error {
 		r.planDigest = digest
 	}
 	r.entries[e.Name], r.facts[e.Name] = e, facts
-	return nil
+	return r.enchain(e)
 }
 
 func (l *Layout) placeRestriction(r *Record, e Entry) error {
@@ -192,6 +219,6 @@ func Inspect(dir string, l *Layout) (*Record, []*Error, error) {
 	if err != nil {
 		return nil, nil, errors.Join(l.folder(err), d.Close())
 	}
-	r, faults := load(d, l)
+	r, faults := loadDir(d, l)
 	return r, faults, d.Close()
 }

@@ -142,7 +142,7 @@ func (b stored) fault(l *Layout, e Entry, planDigest string) *Error {
 		return bad("attempt", "only a POST has an attempt")
 	case b.RequestID != nil && !requestid.Safe(*b.RequestID) && *b.RequestID != requestid.Withheld:
 		return bad("request_id", "is not a safe identifier")
-	case b.Nonce == nil && (b.Origin != originReview || b.Attempt == nil):
+	case b.Nonce == nil && (b.Review == nil || b.Attempt == nil && b.Review.Ends == ""):
 		return bad("nonce", "is missing")
 	case b.Nonce != nil && !strictjson.IsHex(*b.Nonce, 32):
 		return bad("nonce", "must be 32 lower-case hex digits")

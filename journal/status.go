@@ -22,6 +22,8 @@ const (
 	ReasonPending = "pending-request"
 	// ReasonNoResult: an attempt was recorded, and its outcome is not
 	ReasonNoResult = "attempt-without-result"
+	// ReasonMoved: the journal goes on elsewhere, or this may be an older copy of it
+	ReasonMoved = "journal-moved"
 	// ReasonNoEnd: a server named a delay that cannot be represented, or none is known
 	ReasonNoEnd = "restriction-without-end"
 	// ReasonClock: now is outside the years 1 to 9999
@@ -53,6 +55,8 @@ func (r *Record) Status(now time.Time, executing string) Status {
 	unresolved := func(reason string) Status { return Status{State: Unresolved, Reason: reason} }
 	ofEntry := r.unresolvedEntry()
 	switch { // in the order of S108
+	case r.Displaced():
+		return r.moved()
 	case r.Pending():
 		return unresolved(ReasonPending)
 	case ofEntry != "":
@@ -68,7 +72,7 @@ func (r *Record) Status(now time.Time, executing string) Status {
 	}
 	second := now.Unix() // rounds down, as the receipts were
 	var end int64 = firstSecond
-	for _, e := range r.restrictions {
+	for _, e := range r.counted() {
 		if t := e.Timing; t.ReceivedAtUTC != nil && second < *t.ReceivedAtUTC {
 			return unresolved(ReasonRegression)
 		}
@@ -81,6 +85,8 @@ func (r *Record) Status(now time.Time, executing string) Status {
 	}
 	return Status{State: Elapsed, NotBeforeUTC: &end, SecondsRemaining: new(int64)}
 }
+
+func (r *Record) moved() Status { return Status{State: Unresolved, Reason: ReasonMoved} }
 
 // unresolvedEntry is the reason of the first entry that leaves the journal unresolved, or "".
 func (r *Record) unresolvedEntry() string {

@@ -15,9 +15,11 @@ import (
 )
 
 // begun makes a journal with run and acknowledgement, open for writing.
-func begun(t *testing.T) *journal.Journal {
+func begun(t *testing.T) *journal.Journal { return begunWith(t, unsynced) }
+
+func begunWith(t *testing.T, opt journal.Options) *journal.Journal {
 	t.Helper()
-	j, err := journal.Create(journaltest.Dir(t), layout, founding{plan}, unsynced)
+	j, err := journal.Create(journaltest.Dir(t), layout, founding{plan}, opt)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,3 +42,12 @@ func (*Dir) List(int) (names, leftovers []string, err error) { return nil, nil, 
 
 // Settle refuses.
 func (*Dir) Settle() ([]string, error) { return nil, ErrUnsupported }
+
+// Mounted refuses.
+func (*Dir) Mounted() (bool, error) { return false, ErrUnsupported }
+
+// ReadBeside refuses.
+func (*Dir) ReadBeside(string, int64) ([]byte, error) { return nil, ErrUnsupported }
+
+// WriteBeside refuses.
+func (*Dir) WriteBeside(string, []byte) error { return ErrUnsupported }
