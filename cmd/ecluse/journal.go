@@ -104,14 +104,17 @@ func printJSON(sys *cli.System, v any) error {
 }
 
 func newJournalResolve(sys *cli.System) *cobra.Command {
-	var asPlan bool
+	var asPlan, endWait bool
 	var input, outcome string
 	c := &cobra.Command{
-		Use:   "resolve DIR (--plan [--outcome WORD] | --input APPROVED.json)",
-		Short: "Record the outcome of an interrupted request",
+		Use:   "resolve DIR (--plan [--outcome WORD] [--end-wait] | --input APPROVED.json)",
+		Short: "Record the outcome of an interrupted request, or end a wait that cannot be meant",
 		Long: "With --plan, prints a statement about the first unresolved request of the journal, to be approved with ecluse source approve.\n" +
 			"With --input, appends the approved statement. The journal then stays blocked until ten minutes after the review, and is free\n" +
-			"afterwards for files that were never attempted; an interrupted upload stays unverified.",
+			"afterwards for files that were never attempted; an interrupted upload stays unverified.\n\n" +
+			"With --plan --end-wait the statement ends a restriction before its time: one that asks for more than a day and cannot be\n" +
+			"meant, such as an epoch given as seconds, or one that was received while this machine's clock was wrong. The restriction\n" +
+			"stays in the journal as evidence. Nothing else ever shortens a wait.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			dir, err := absolute(args[0])
@@ -119,7 +122,7 @@ func newJournalResolve(sys *cli.System) *cobra.Command {
 				return err
 			}
 			if asPlan {
-				envelope, err := review.Plan(dir, outcome, time.Now())
+				envelope, err := review.Plan(dir, outcome, endWait, time.Now())
 				if err != nil {
 					return conclude(sys, source.RefusedBy("journal resolve", err))
 				}
@@ -137,24 +140,35 @@ func newJournalResolve(sys *cli.System) *cobra.Command {
 	c.Flags().BoolVar(&asPlan, "plan", false, "print the statement for approval")
 	c.Flags().StringVar(&outcome, "outcome", "unknown", "what you found: applied, not-applied or unknown")
 	c.Flags().StringVar(&input, "input", "", "the approved statement")
+	c.Flags().BoolVar(&endWait, "end-wait", false, "with --plan: end a restriction that cannot be meant, or that a wrong clock recorded")
 	c.MarkFlagsOneRequired("plan", "input")
 	c.MarkFlagsMutuallyExclusive("plan", "input")
+	c.MarkFlagsMutuallyExclusive("end-wait", "input")
 	exitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Usage)
 	return c
 }
 
 func newJournalExport(sys *cli.System) *cobra.Command {
 	var out string
+	var withdraw bool
 	c := &cobra.Command{
-		Use:   "export DIR --out BUNDLE",
+		Use:   "export DIR (--out BUNDLE | --withdraw)",
 		Short: "Write a journal to one file, to continue on another machine",
-		Long: "Writes a valid journal to one file. From then on use the journal in one place only: continue with the imported one, and keep\n" +
-			"this folder unchanged.",
+		Long: "Writes a valid journal to one file, for ecluse journal import. From then on this folder refuses work, so that the journal is\n" +
+			"used in one place only. An export that failed or was interrupted can be repeated.\n\n" +
+			"With --withdraw you state that no other copy of this journal is used and none is newer: the journal goes on in this folder.\n" +
+			"That is for a bundle that was not and will not be imported, and for a folder that was moved or copied by other means.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			dir, err := absolute(args[0])
 			if err != nil {
 				return err
+			}
+			if withdraw {
+				if err := review.Withdraw(dir); err != nil {
+					return conclude(sys, source.RefusedBy("journal export", err))
+				}
+				return conclude(sys, source.Done("journal export"))
 			}
 			var bundle bytes.Buffer
 			if err := review.Export(dir, &bundle); err != nil {
@@ -167,7 +181,9 @@ func newJournalExport(sys *cli.System) *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&out, "out", "", "output file of the bundle")
-	require(c, "out")
+	c.Flags().BoolVar(&withdraw, "withdraw", false, "state that no other copy is used, and go on in this folder")
+	c.MarkFlagsOneRequired("out", "withdraw")
+	c.MarkFlagsMutuallyExclusive("out", "withdraw")
 	exitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Usage)
 	return c
 }

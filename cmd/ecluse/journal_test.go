@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,7 +31,7 @@ func TestResolveFreesTheOthers(t *testing.T) {
 		t.Fatalf("%+v", report)
 	}
 
-	statement, err := review.Plan(dir, journal.OutcomeNotApplied, killed)
+	statement, err := review.Plan(dir, journal.OutcomeNotApplied, false, killed)
 	must(t, err)
 	if _, err := review.Resolve(dir, statement, killed); code(err) != plan.CodeApproval {
 		t.Errorf("unapproved: %v", err)
@@ -67,6 +68,49 @@ func TestResolveFreesTheOthers(t *testing.T) {
 	v.once()
 }
 
+// S151: what a clock that was ahead recorded is ended by a statement of its own, which shows what
+// it ends and is bound to it. Without it nothing else can be stated while the clock stands before
+// an answer.
+func TestResolveClock(t *testing.T) {
+	v := newVictim(t)
+	v.run()
+	dir, before := v.path("journal"), time.Now().Add(-24*time.Hour)
+	if _, err := review.Plan(dir, journal.OutcomeUnknown, false, before); code(err) != review.CodeClock {
+		t.Errorf("%v", err)
+	}
+	if _, err := review.Plan(dir, journal.OutcomeUnknown, true, time.Now().Add(time.Hour)); code(err) != review.CodeNothing {
+		t.Errorf("%v", err)
+	}
+	report, err := review.Show(dir, before)
+	must(t, err)
+	if report.Backoff.Reason != journal.ReasonRegression || len(report.Blocks) != 1 || !strings.Contains(report.Next, "--plan --end-wait") {
+		t.Errorf("%+v", report)
+	}
+	statement, err := review.Plan(dir, journal.OutcomeUnknown, true, before)
+	must(t, err)
+	e, err := plan.Parse(statement)
+	must(t, err)
+	if words := e.Words(); !strings.Contains(words, "clock was wrong when the answer came") || !strings.Contains(words, "backoff-0000.json, of a POST") {
+		t.Errorf("%s", words)
+	}
+	for what, cut := range map[string]func(*plan.Resolution){ // each needs the other
+		"evidence": func(r *plan.Resolution) { r.Evidence = nil }, "restriction": func(r *plan.Resolution) { r.Request.Restriction = nil },
+	} {
+		short := *e.Resolve
+		cut(&short)
+		envelope, err := plan.New(&short)
+		must(t, err)
+		if _, err := plan.Parse(envelope); code(err) != plan.CodeEnvelope {
+			t.Errorf("without %s: %v", what, err)
+		}
+	}
+	status, err := review.Resolve(dir, approve(t, statement), before)
+	must(t, err)
+	if status.State != journal.Waiting || *status.NotBeforeUTC < before.Unix()+600 {
+		t.Errorf("%+v", status)
+	}
+}
+
 func code(err error) string {
 	if r, ok := errors.AsType[*plan.Refusal](err); ok {
 		return r.Code
@@ -84,9 +128,9 @@ func TestDamagedBundle(t *testing.T) {
 	v.run()
 	var bundle bytes.Buffer
 	must(t, review.Export(v.path("journal"), &bundle))
-	original, err := journal.Read(v.path("journal"), record.NewLayout())
-	must(t, err)
 	must(t, review.Import(bytes.NewReader(bundle.Bytes()), v.path("whole")))
+	original, err := journal.Read(v.path("whole"), record.NewLayout())
+	must(t, err)
 	for at := 0; at < bundle.Len(); at += 211 {
 		damaged := bytes.Clone(bundle.Bytes())
 		damaged[at] ^= 1

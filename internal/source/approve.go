@@ -11,7 +11,7 @@ import (
 func Approve(envelope []byte, agree func(words, fingerprint string) error) ([]byte, *Outcome) {
 	o := newOutcome("approve")
 	refused := func(f *failure) ([]byte, *Outcome) {
-		o.Status, o.Code, o.Field, o.Message, o.Next = StatusBlocked, f.code, f.field, f.message, next(f.code)
+		o.Status, o.Code, o.Field, o.Message, o.Next = StatusBlocked, f.code, f.field, f.message, starting("approve", f)
 		return nil, o
 	}
 	e, err := plan.Parse(envelope)
@@ -20,20 +20,32 @@ func Approve(envelope []byte, agree func(words, fingerprint string) error) ([]by
 	}
 	o.Fingerprint = e.Fingerprint()
 	if err := agree(e.Words(), e.Fingerprint()); err != nil {
-		return refused(fail("approval-refused", err.Error()))
+		return refused(fail(codeRefused, err.Error()))
 	}
 	approved, err := e.Approve()
 	if err != nil {
 		return refused(explain(err))
 	}
-	o.Status = StatusCompleted
+	o.Status, o.Next = StatusCompleted, approvedNext(e)
 	return approved, o
+}
+
+// approvedNext is the command that carries out what was approved.
+func approvedNext(e *plan.Envelope) string {
+	switch {
+	case e.Resolve != nil:
+		return "ecluse journal resolve DIR --input APPROVED.json"
+	case e.Continue != nil:
+		return commandGoOn
+	}
+	return commandApply
 }
 
 // Refused is the outcome of a workflow that was not begun.
 func Refused(workflow, code, message string) *Outcome {
 	o := newOutcome(workflow)
 	o.Status, o.Code, o.Message = StatusBlocked, code, message
+	o.Next = starting(workflow, fail(code, message))
 	return o
 }
 
@@ -48,7 +60,7 @@ func Done(workflow string) *Outcome {
 func RefusedBy(workflow string, err error) *Outcome {
 	f := explain(err)
 	o := Refused(workflow, f.code, f.message)
-	o.Field, o.Next = f.field, next(f.code)
+	o.Field, o.Next = f.field, starting(workflow, f)
 	return o
 }
 

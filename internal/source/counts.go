@@ -92,7 +92,7 @@ func (b *batch) describe(before []record.State) {
 		o.warn(codeRetryUnproven, "the outcome of an upload is unknown; the file is never sent again")
 	}
 	if b.scribe.j != nil {
-		b.resumable = b.ackDigest != ""
+		b.looked = b.listed
 		o.FileBatch.Backoff = backoffOf(b.scribe.j.Record().Status(b.tool.Clock.Now(), ""))
 	}
 }

@@ -44,6 +44,10 @@ const (
 	codeWaiting            = "file-upload-backoff-waiting"
 	codeUnresolved         = "file-upload-backoff-unresolved"
 	codeLimit              = "file-upload-backoff-limit"
+	codeExists             = "file-upload-journal-exists"
+	codeLocked             = string(journal.CodeLocked)
+	codeRefused            = "approval-refused"
+	codeUnsupported        = plan.CodeUnsupported
 	codeOwnership          = "ownership-unproven"
 	codeCreationVersion    = "creation-version-unproven"
 	codeAbsence            = "absence-unverified"
@@ -164,35 +168,4 @@ func toRecovery(requestID string, err error) recovery.Outcome {
 		out.Status = 0 // a wait would not help (S78)
 	}
 	return out
-}
-
-// next says what to do about a code.
-func next(code string) string {
-	switch code {
-	case codeWaiting:
-		return "wait until the time in file_batch.backoff, then run the same command again; a new approval does not shorten the wait"
-	case codeUnresolved:
-		return "see what is unresolved with: ecluse journal show DIR; an operator can resolve it with: ecluse journal resolve DIR --plan"
-	case codeProvenance:
-		return "this journal cannot be continued: it has no acknowledgement of the creation. Check the source on the service and start again with an empty journal folder"
-	case corpus.CodeDrift, codeInventoryDrift, codeDrift, codeSourceDrift, codePlanDrift, codeContextDrift, plan.CodeFingerprint:
-		return "the state on the service is no longer what was approved: make a new plan and approve it"
-	case plan.CodeApproval, codeUploadApproval:
-		return "approve the plan: ecluse source approve PLAN.json --out APPROVED.json"
-	case codeReusedUpload:
-		return "a source that this tool did not just create accepts no uploads: choose another name"
-	case string(journal.CodeFolder):
-		return "use a folder that only you can read, below folders that no one else can write to (not /tmp)"
-	case string(journal.CodeLocked):
-		return "another ecluse process is using this journal: wait until it ends"
-	case codeIncomplete, codeNothingEligible:
-		return "see file_batch.files: files that were rejected, or whose outcome is unknown, are never sent again under this plan"
-	case codeOwnership, codeCreationVersion:
-		return "there is no proof that this tool created the source as it is now, so it is not deleted; check it on the service"
-	case codeAbsence, codeDeleteAmbiguous:
-		return "check the source on the service: it may exist, be deleted, or be about to be deleted"
-	case codeQuota:
-		return "raise the limit or free space on the service, then make a new plan"
-	}
-	return ""
 }

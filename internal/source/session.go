@@ -24,9 +24,8 @@ type session struct {
 	scribe *scribe
 	client *search.Client
 	name   string // of the source
-	// resumable says that the journal holds the acknowledgement without which it is never
-	// continued.
-	resumable bool
+	// looked says that the states of the files are those that the service shows now.
+	looked bool
 	// first is the failure that the outcome will name; later ones become warnings (S90).
 	first *failure
 }
@@ -59,7 +58,7 @@ func (s *session) finish(done string, wrote bool) *Outcome {
 	o.Status = done
 	state := progress.Completed
 	if f := s.first; f != nil {
-		o.Code, o.Field, o.Message, o.Next, o.BlockedAt = f.code, f.field, f.message, next(f.code), f.blockedAt
+		o.Code, o.Field, o.Message, o.BlockedAt = f.code, f.field, f.message, f.blockedAt
 		o.Status, state = StatusBlocked, progress.Blocked
 		switch {
 		case wrote:
@@ -68,13 +67,11 @@ func (s *session) finish(done string, wrote bool) *Outcome {
 			o.Status, state = StatusWaiting, progress.Waiting
 		}
 	}
-	if o.restricted() && o.Next == "" {
-		o.Next = "the service asked for no requests before " + time.Unix(*o.FileBatch.Backoff.NotBeforeUTC, 0).UTC().Format(time.RFC3339)
-		if s.resumable {
-			o.Next += "; after that: ecluse source resume --journal DIR --out PLAN.json"
-		} else {
-			o.Next += "; after that check the source on the service, and start again with an empty journal folder"
-		}
+	switch {
+	case s.first != nil:
+		o.Next = s.next(s.first, wrote)
+	case done == StatusPlanned:
+		o.Next = "approve it: " + commandApprove
 	}
 	s.report.Finish(state)
 	if s.report.Broken() {

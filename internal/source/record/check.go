@@ -149,13 +149,14 @@ func (c *checker) result(e journal.Entry) error {
 }
 
 // restrictions checks that a restriction names an attempt exactly when it is about an upload to the
-// list address.
+// list address. An operator's statement about a POST need not: the attempt may have its end, and
+// what is stated is that of the wait.
 func (c *checker) restrictions() error {
 	upload := strictjson.DigestBytes([]byte(c.o.UploadURL))
 	for _, e := range c.r.Restrictions() {
 		isUpload := e.Method == "POST" && e.URLDigest == upload
 		where := journal.Entry{Name: e.Name}
-		if e.Attempt == "" && e.Method == "POST" || e.Attempt != "" && !isUpload {
+		if e.Attempt == "" && e.Method == "POST" && e.Review == nil || e.Attempt != "" && !isUpload {
 			return at(where, fault("attempt", "does not belong to this request"))
 		}
 		if e.Attempt != "" && !slices.Contains([]string{TypeAttempt, TypeRetryAttempt}, c.typeOf(e.Attempt)) {

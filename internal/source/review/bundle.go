@@ -38,13 +38,38 @@ type bundledFile struct {
 	SHA256 string `json:"sha256"`
 }
 
-// Export writes a sound journal as a bundle. It changes nothing; from then on the journal must be
-// used in one place only.
+// Export records in a sound journal that it goes on elsewhere, and writes it as a bundle. From then
+// on the folder refuses work until the export is withdrawn. An export that was interrupted, or
+// whose bundle could not be written, is repeated.
 func Export(dir string, w io.Writer) error {
-	files, r, err := journal.ReadFiles(dir, record.NewLayout())
+	j, err := journal.Open(dir, record.NewLayout(), journal.Options{})
 	if err != nil {
 		return err
 	}
+	defer j.Close() //nolint:errcheck // everything is synced
+	files, err := j.Export()
+	if err != nil {
+		return err
+	}
+	return bundle(w, files, j.Record())
+}
+
+// Withdraw records the operator's statement that no other copy of the journal is used: it goes on
+// in this folder.
+func Withdraw(dir string) error {
+	j, err := journal.Open(dir, record.NewLayout(), journal.Options{})
+	if err != nil {
+		return err
+	}
+	defer j.Close() //nolint:errcheck // everything is synced
+	if !j.Record().Displaced() {
+		return refuse(CodeNothing, "", "the journal is not exported, and what is kept beside its folder is there: there is nothing to withdraw")
+	}
+	return j.Withdraw()
+}
+
+// bundle writes the files of a journal.
+func bundle(w io.Writer, files journal.Files, r *journal.Record) error {
 	m := manifest{SchemaVersion: "1.0", Kind: bundleKind, JournalDigest: r.Digest(), Files: []bundledFile{}}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		m.Files = append(m.Files, bundledFile{name, int64(len(files[name])), strictjson.DigestBytes(files[name])})

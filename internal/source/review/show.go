@@ -3,6 +3,7 @@
 package review
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -85,7 +86,7 @@ func Show(dir string, now time.Time) (*Report, error) {
 	}
 	report.describe(r)
 	report.restrict(r, now)
-	report.advise(r)
+	report.advise(r, now)
 	return report, nil
 }
 
@@ -143,44 +144,55 @@ func (p *Report) restrict(r *journal.Record, now time.Time) {
 }
 
 // advise says what stands against going on, and what may be done.
-func (p *Report) advise(r *journal.Record) {
-	for _, d := range r.Doubts() {
-		p.Blocks = append(p.Blocks, doubtText(d))
+func (p *Report) advise(r *journal.Record, now time.Time) {
+	if r.Displaced() {
+		p.Blocks = append(p.Blocks, bare(r.Gate(now)))
 	}
-	eligible := 0
-	for _, f := range p.Files {
-		if f.Upload == record.NotAttempted {
-			eligible++
-		}
+	for _, d := range append(r.Doubts(), r.Contestable(now)...) {
+		p.Blocks = append(p.Blocks, doubtText(d))
 	}
 	switch {
 	case slices.ContainsFunc(p.Faults, func(f Fault) bool { return strings.HasSuffix(f.Code, string(journal.CodeMissing)) }):
 		p.Blocks = append(p.Blocks, "the journal has no acknowledgement of the creation")
-		p.Next = "nothing: this journal cannot be continued. Check the source on the service, and start again with an empty journal folder"
+		p.Next = record.Never + "the creation was not acknowledged here. Check the source on the service; if it is there, delete it or choose another name" + record.Another
+		return
 	case !p.Sound:
 		p.Blocks = append(p.Blocks, "the evidence is not valid")
-		p.Next = "nothing: keep the folder unchanged and have it reviewed"
-	case len(p.Blocks) > 0:
-		p.Next = "resolve it: ecluse journal resolve DIR --plan"
-	case p.Backoff.State == journal.Unresolved:
-		p.Blocks = append(p.Blocks, "this machine's clock is behind the service's last response")
-		p.Next = "correct the clock"
+		p.Next = record.Never + "the evidence is not valid. Keep the folder unchanged and have it reviewed, or put the newest copy back" + record.Another
+		return
 	case p.Backoff.State == journal.Waiting:
 		p.Blocks = append(p.Blocks, "the service asked for no requests before "+utc(*p.Backoff.NotBeforeUTC))
-		p.Next = "wait until then and run: ecluse source resume --journal DIR --out PLAN.json"
-	case eligible > 0:
-		p.Next = "ecluse source resume --journal DIR --out PLAN.json"
-	default:
-		p.Next = "ecluse source verify APPROVED.json --journal DIR"
+	case p.Backoff.Reason == record.ReasonLegacy:
+		p.Blocks = append(p.Blocks, "a 429 was recorded without the time to wait")
 	}
+	var states []record.State
+	for i, f := range p.Files {
+		s := record.StateOf(r, i)
+		s.Upload, s.Verification, s.Status = f.Upload, f.Verification, f.Status
+		states = append(states, s)
+	}
+	p.Next = record.Advise(r, states, false, now)
+}
+
+// bare is the text of a journal's error without its code.
+func bare(err error) string {
+	if j, ok := errors.AsType[*journal.Error](err); ok {
+		return j.Reason
+	}
+	return ""
 }
 
 func doubtText(d journal.Doubt) string {
 	switch d.Reason {
+	case journal.ReasonRegression:
+		return "this machine's clock is before an answer that the service gave to a " + d.Method
 	case journal.ReasonPending:
 		return "a " + d.Method + " was sent or about to be sent, and its outcome is not recorded"
 	case journal.ReasonNoResult:
 		return "the outcome of " + *d.Attempt + " is not recorded"
+	}
+	if d.Restriction != nil {
+		return "the answer to a " + d.Method + " asks for a wait of more than a day"
 	}
 	return "a restriction has no known end"
 }
