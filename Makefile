@@ -11,7 +11,7 @@ COUNT ?= 1
 PROFILES ?= dist/profiles
 RESULTS := docs/performance/results.txt
 
-.PHONY: build setup setup-system check format lint fuzz vuln test bench bench-report bench-plots bench-profile fix clean
+.PHONY: build setup setup-system check format lint fuzz vuln test kills bench bench-report bench-plots bench-profile fix clean
 
 build: ## bin/ecluse, static
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o bin/ecluse ./cmd/ecluse
@@ -56,6 +56,10 @@ vuln: ## known vulnerabilities, if the database can be reached
 test: setup ## every test once, shuffled, with the race detector; counts them
 	$(TOOL) gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg -- -shuffle=on -race -timeout 30m $(PACKAGES)
 	$(GO) test -run 'TestHugeDocuments' ./internal/app
+
+kills: setup ## a thousand runs killed at random moments, and every system call of one; make test kills a hundred
+	ECLUSE_TEST_KILLS=1000 $(GO) test -v -run 'TestKilledAtRandom$$' -timeout 60m ./cmd/ecluse | grep -v '^ *--- PASS: TestKilledAtRandom/\|^=== '
+	ECLUSE_TEST_FULL=1 $(GO) test -run 'TestKilledAtEverySystemCall' -timeout 60m ./cmd/ecluse
 
 bench: setup
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) -timeout 30m $(PACKAGES)

@@ -40,11 +40,13 @@ type victim struct {
 
 	mu     sync.Mutex // guards all below
 	child  *os.Process
-	gone   chan struct{}         // closed when the child has ended
-	killAt int                   // the request at which the service kills the child, 0 for never
-	phase  string                // arrived, performed or answered
-	seen   int                   // its requests
-	open   map[net.Conn]struct{} // the service's connections that were made since it began
+	gone   chan struct{} // closed when the child has ended
+	killAt int           // the request at which the service kills the child, 0 for never
+	phase  string        // arrived, performed or answered
+	// how long after request killAt the child is killed, for the phase "later"
+	later time.Duration
+	seen  int                   // its requests
+	open  map[net.Conn]struct{} // the service's connections that were made since it began
 }
 
 func newVictim(t *testing.T) *victim {
@@ -123,6 +125,10 @@ func (v *victim) serve(w http.ResponseWriter, r *http.Request) {
 	mine := v.child != nil && v.seen == v.killAt
 	child, gone, phase := v.child, v.gone, v.phase
 	v.mu.Unlock()
+	if mine && phase == "later" {
+		time.AfterFunc(v.later, func() { _ = child.Kill() })
+		mine = false
+	}
 	kill := func() { // a dead child reads no answer, not even that the connection ends
 		_ = child.Kill()
 		<-gone
