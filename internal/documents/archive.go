@@ -1,6 +1,8 @@
 package documents
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"io"
@@ -32,10 +34,12 @@ type saving struct {
 	body []byte
 }
 
-// archived is the first line of a kept document; its validators and its body are one file, so that
-// they cannot part (C61).
+// archived is the head of a kept document; its validators and its body are one file, so that they
+// cannot part (C61). The file is the SHA-256 of all that follows in hexadecimal digits, the head in
+// one line of JSON, and the body: a document that is not what was written is never believed.
 type archived struct {
 	Format      int       `json:"format"`
+	Upstream    string    `json:"upstream"` // the address of the registry that said it
 	Ecosystem   string    `json:"ecosystem"`
 	Name        string    `json:"name"`
 	ETag        string    `json:"etag"`
@@ -45,8 +49,9 @@ type archived struct {
 }
 
 const (
-	archiveFormat = 1
+	archiveFormat = 2
 	maxHeadLine   = 16 << 10
+	sumLine       = 2*sha256.Size + 1
 	// archiveQueue bounds the documents that wait to be written; one more is not kept. The next
 	// read of it brings it again.
 	archiveQueue = 64
@@ -141,11 +146,15 @@ func (a *Archive) write() {
 var errDropped = errors.New("the document was evicted")
 
 func (a *Archive) put(s saving, w io.Writer) error {
-	if err := json.NewEncoder(w).Encode(s.head); err != nil {
+	head, err := json.Marshal(s.head)
+	if err != nil {
 		return err
 	}
-	if _, err := w.Write(s.body); err != nil {
-		return err
+	head = append(head, '\n')
+	for _, part := range [][]byte{sumOf(head, s.body), head, s.body} {
+		if _, err := w.Write(part); err != nil {
+			return err
+		}
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -153,4 +162,12 @@ func (a *Archive) put(s saving, w io.Writer) error {
 		return errDropped
 	}
 	return nil
+}
+
+// sumOf is the first line of a kept document.
+func sumOf(head, body []byte) []byte {
+	h := sha256.New()
+	_, _ = h.Write(head) // a hash does not fail
+	_, _ = h.Write(body)
+	return append(hex.AppendEncode(nil, h.Sum(nil)), '\n')
 }

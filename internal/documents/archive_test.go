@@ -31,7 +31,8 @@ func keptBody(t *testing.T, a *Archive, name string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, body, _ := strings.Cut(string(text), "\n")
+	_, rest, _ := strings.Cut(string(text), "\n")
+	_, body, _ := strings.Cut(rest, "\n")
 	return body
 }
 

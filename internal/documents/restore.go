@@ -1,7 +1,7 @@
 package documents
 
 import (
-	"bufio"
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -30,7 +30,7 @@ func (d *Documents) save(src registry.Source, e *Document) {
 		return
 	}
 	head := archived{
-		Format: archiveFormat, Ecosystem: d.opts.Protocol.Name, Name: e.name, ETag: e.etag, ContentType: src.ContentType, Fetched: e.fetched,
+		Format: archiveFormat, Upstream: d.opts.Public.Base(), Ecosystem: d.opts.Protocol.Name, Name: e.name, ETag: e.etag, ContentType: src.ContentType, Fetched: e.fetched,
 	}
 	if src.URL != nil {
 		head.URL = src.URL.String()
@@ -57,7 +57,7 @@ func (d *Documents) recall(ctx context.Context, name string) *Document {
 		return nil
 	}
 	e, err := d.restores.Do(ctx, name, func(context.Context) (*Document, error) { return d.revive(name) })
-	if err != nil && ctx.Err() == nil {
+	if err != nil && ctx.Err() == nil && !errors.Is(err, errOlder) {
 		d.opts.Logger.Warn("discarding an unusable cached document", obs.Ecosystem(d.opts.Protocol.Name), obs.Package(name), obs.Err(err))
 	}
 	return e // nil with an error
@@ -118,27 +118,22 @@ func (d *Documents) load(name string) (*Document, error) {
 		return nil, fmt.Errorf("%w: %w", errUnopened, err)
 	}
 	defer file.Close()
-	if size > maxDocument+maxHeadLine {
+	if size > maxDocument+maxHeadLine+sumLine {
 		return nil, fmt.Errorf("%w: %d bytes", registry.ErrTooLarge, size)
 	}
 	info, err := file.Stat()
 	if err != nil {
 		return nil, err
 	}
-	r := bufio.NewReaderSize(file, maxHeadLine)
-	head, length, err := readHead(r)
+	head, body, err := readArchived(file, size)
 	if err != nil {
-		return nil, fmt.Errorf("its head: %w", err)
-	}
-	if head.Format != archiveFormat || head.Ecosystem != d.opts.Protocol.Name || head.Name != name {
-		return nil, fmt.Errorf("it is %s:%s in format %d", head.Ecosystem, head.Name, head.Format)
-	}
-	src := registry.Source{ContentType: head.ContentType}
-	if src.URL, err = url.Parse(head.URL); err != nil {
 		return nil, err
 	}
-	src.Body = make([]byte, max(size-int64(length), 0))
-	if _, err = io.ReadFull(r, src.Body); err != nil {
+	if head.Upstream != d.opts.Public.Base() || head.Ecosystem != d.opts.Protocol.Name || head.Name != name {
+		return nil, fmt.Errorf("%w: it is %s:%s of %s", errDamaged, head.Ecosystem, head.Name, head.Upstream)
+	}
+	src := registry.Source{Body: body, ContentType: head.ContentType}
+	if src.URL, err = url.Parse(head.URL); err != nil {
 		return nil, err
 	}
 	e, err := d.scan(name, src)
@@ -153,12 +148,31 @@ func (d *Documents) load(name string) (*Document, error) {
 	return e, nil
 }
 
-// readHead reads the first line of a kept document and tells its length.
-func readHead(r *bufio.Reader) (head archived, length int, err error) {
-	line, err := r.ReadSlice('\n')
-	if err != nil {
-		return archived{}, 0, err
+// errDamaged says that a kept document is not what was written.
+var errDamaged = errors.New("it is damaged")
+
+// errOlder says that a document was kept by an earlier version, without a checksum.
+var errOlder = errors.New("it is in an older format")
+
+// readArchived reads a kept document whole, and proves it before any of it is used.
+func readArchived(r io.Reader, size int64) (head archived, body []byte, err error) {
+	text := make([]byte, max(size, 0))
+	if _, err = io.ReadFull(r, text); err != nil {
+		return archived{}, nil, err
 	}
-	err = json.Unmarshal(line, &head)
-	return head, len(line), err
+	if bytes.HasPrefix(text, []byte("{")) {
+		return archived{}, nil, errOlder
+	}
+	if len(text) < sumLine {
+		return archived{}, nil, errDamaged
+	}
+	sum, rest := text[:sumLine], text[sumLine:]
+	line, body, found := bytes.Cut(rest, []byte("\n"))
+	if !found || len(line) > maxHeadLine || !bytes.Equal(sum, sumOf(rest[:len(line)+1], body)) {
+		return archived{}, nil, errDamaged
+	}
+	if err = json.Unmarshal(line, &head); err == nil && head.Format != archiveFormat {
+		err = fmt.Errorf("it is in format %d", head.Format)
+	}
+	return head, body, err
 }

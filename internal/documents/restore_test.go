@@ -1,7 +1,12 @@
 package documents
 
 import (
+	"bytes"
+	"fmt"
+	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -89,13 +94,14 @@ func TestForeignArchive(t *testing.T) {
 		d := New(o)
 		body := []byte(`{"versions": {}}`)
 		head := func() archived {
-			return archived{Format: archiveFormat, Ecosystem: toy.Name, Name: "a", Fetched: time.Now()}
+			return archived{Format: archiveFormat, Upstream: o.Public.Base(), Ecosystem: toy.Name, Name: "a", Fetched: time.Now()}
 		}
 		for name, change := range map[string]func(*archived){
 			"sound":  func(*archived) {},
 			"future": func(h *archived) { h.Fetched = h.Fetched.Add(24 * time.Hour) },
 			"format": func(h *archived) { h.Format++ },
 			"name":   func(h *archived) { h.Name = "b" },
+			"at":     func(h *archived) { h.Upstream = "http://other.test" },
 			"other":  func(h *archived) { h.Ecosystem = "other" },
 			"url":    func(h *archived) { h.URL = "http://[" },
 			"long":   func(h *archived) { h.ETag = strings.Repeat("x", maxHeadLine) },
@@ -113,5 +119,82 @@ func TestForeignArchive(t *testing.T) {
 			}
 			d.forget("a")
 		}
+	})
+}
+
+// rw-004, rw-005: a kept document is proved before it is believed. Whatever bit of it flips, also
+// where it stays a document that reads well (an older year, another digest), it is dropped and the
+// listing read without validators, which a 304 would confirm for ever.
+func TestEveryBitOfAKeptDocument(t *testing.T) {
+	dir := t.TempDir()
+	toy.Inside(t, func(t *testing.T, w *toy.World) {
+		w.Public.Publish("a", "1.0.0", toy.LongAgo, nil)
+		start := func() (*Documents, *Archive) {
+			o := options(w)
+			var err error
+			if o.Archive, err = OpenArchive(dir, 64<<20); err != nil {
+				t.Fatal(err)
+			}
+			return New(o), o.Archive
+		}
+		d, archive := start()
+		get(t, d, "a", time.Minute, Fresh, 1)
+		path := filepath.Join(dir, d.archiveName("a"))
+		archive.Close()
+		sound, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		damage := map[string][]byte{
+			"cut": sound[:len(sound)-1], "longer": append(slices.Clone(sound), ' '), "zeroed": make([]byte, len(sound)), "empty": {},
+			"twice": slices.Concat(sound, sound), "half zeroed": append(slices.Clone(sound[:len(sound)/2]), make([]byte, len(sound)-len(sound)/2)...),
+		}
+		for i := range sound {
+			flipped := slices.Clone(sound)
+			flipped[i] ^= 1 << (i % 8)
+			damage[fmt.Sprintf("bit of byte %d", i)] = flipped
+		}
+		for name, text := range damage {
+			if err := os.WriteFile(path, text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			d, archive := start()
+			sent := w.Public.Count()
+			get(t, d, "a", time.Minute, Fresh, 1)
+			seen := w.Public.Seen()
+			if n := w.Public.Count() - sent; n != 1 || seen[len(seen)-1].Header.Get("If-None-Match") != "" {
+				t.Errorf("%s: %d requests", name, n)
+			}
+			archive.Close()
+			if healed, err := os.ReadFile(path); err != nil || bytes.Equal(healed, text) {
+				t.Errorf("%s: it is still on the disk (%v)", name, err)
+			}
+		}
+	})
+}
+
+// A document that an earlier version kept has no checksum: it is read again, without a warning for
+// each.
+func TestOlderFormat(t *testing.T) {
+	toy.Inside(t, func(t *testing.T, w *toy.World) {
+		o := options(w)
+		dir := t.TempDir()
+		var err error
+		if o.Archive, err = OpenArchive(dir, 64<<20); err != nil {
+			t.Fatal(err)
+		}
+		defer o.Archive.Close()
+		d := New(o)
+		old := `{"format":1,"ecosystem":"toy","name":"a","etag":"","content_type":"","url":"","fetched":"2000-01-01T00:00:00Z"}` + "\n{}"
+		err = o.Archive.files.Put(d.archiveName("a"), func(f io.Writer) error { _, err := io.WriteString(f, old); return err })
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Public.Publish("a", "1.0.0", toy.LongAgo, nil)
+		get(t, d, "a", time.Minute, Fresh, 1)
+		if w.Logged("unusable cached document") {
+			t.Error("a warning for an upgrade")
+		}
+		w.Sent(1)
 	})
 }
