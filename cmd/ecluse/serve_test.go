@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -128,5 +130,45 @@ func TestServeSaysWhatIsWrong(t *testing.T) {
 	p = start(t, "status", "--admin", "http://127.0.0.1:1")
 	if code := <-p.code; code != 1 || !strings.Contains(p.stderr.String(), "is it running") {
 		t.Errorf("no gate: %d %s", code, p.stderr)
+	}
+}
+
+// The status command shows the token of the admin listener, and says what the listener answers to
+// one that has none.
+func TestStatusWithToken(t *testing.T) {
+	token := filepath.Join(t.TempDir(), "token")
+	file := filepath.Join(t.TempDir(), "ecluse.yaml")
+	for name, text := range map[string]string{
+		token: "s3cret\n", file: "admin: {tokenFile: '" + token + "'}\nmounts: {npm: {enabled: false}, pypi: {public: 'http://127.0.0.1:1/'}}\n",
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := start(t, "serve", "--config", file, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--data", t.TempDir())
+	admin := p.address(t)
+	for p.lines.Scan() && !strings.HasPrefix(p.lines.Text(), "Python index") {
+		continue
+	}
+	for _, c := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{"--token-file", token}, 0, ""},
+		{nil, 1, "admin.tokenFile"},
+		{[]string{"--token-file", file + ".gone"}, 64, "--token-file"},
+	} {
+		status := start(t, append([]string{"status", "--admin", admin}, c.args...)...)
+		for status.lines.Scan() {
+			continue
+		}
+		if code := <-status.code; code != c.code || !strings.Contains(status.stderr.String(), c.says) {
+			t.Errorf("%v: %d %s", c.args, code, status.stderr)
+		}
+	}
+	p.stop()
+	if code := <-p.code; code != 0 {
+		t.Errorf("exit code %d: %s", code, p.stderr)
 	}
 }

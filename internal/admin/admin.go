@@ -5,7 +5,9 @@ package admin
 
 import (
 	"context"
+	"crypto/sha256"
 	"log/slog"
+	"sync/atomic"
 
 	"github.com/ecluse-gate/ecluse/cooldown"
 	"github.com/ecluse-gate/ecluse/internal/advisory"
@@ -33,10 +35,21 @@ type Options struct {
 	Queue func(context.Context) (status mirror.Status, enabled bool, err error)
 	// Version is shown by the status page.
 	Version string
+	// Listen is the host:port that is configured for the listener, whose host requests may name.
+	Listen string
+	// Token is what every request must carry; "" means that none is asked for.
+	Token string
 }
 
 // Admin holds the handlers. It is safe for concurrent use.
-type Admin struct{ opts Options }
+type Admin struct {
+	opts  Options
+	token atomic.Pointer[[sha256.Size]byte] // nil: none is asked for
+}
 
 // New returns an Admin that is ready to serve.
-func New(o Options) *Admin { return &Admin{o} }
+func New(o Options) *Admin {
+	a := &Admin{opts: o}
+	a.SetToken(o.Token)
+	return a
+}

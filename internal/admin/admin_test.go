@@ -25,7 +25,8 @@ import (
 // world is an admin API beside a server of the same gates, in virtual time.
 type world struct {
 	*gatetest.World
-	api http.Handler
+	api   http.Handler
+	admin *admin.Admin
 }
 
 const day = 24 * time.Hour
@@ -39,7 +40,8 @@ func inWorld(t *testing.T, o admin.Options, test func(*world)) {
 	gatetest.Run(t, gatetest.Options{NPM: server.NPMEcosystem(), PyPI: server.PyPIEcosystem()}, func(w *gatetest.World) {
 		o.NPM, o.PyPI, o.Rules, o.Documents, o.Table, o.Metrics, o.Logger = w.NPM, w.PyPI, w.NPM.Rules, w.Documents, w.Table, w.Metrics, w.Logger
 		w.Serve(server.New(server.Options{NPM: w.NPM, PyPI: w.PyPI, Metrics: w.Metrics, Logger: w.Logger, Tracer: w.Tracer}).Handler())
-		test(&world{w, admin.New(o).Handler()})
+		a := admin.New(o)
+		test(&world{w, a.Handler(), a})
 	})
 }
 
@@ -47,7 +49,7 @@ func inWorld(t *testing.T, o admin.Options, test func(*world)) {
 func (w *world) ask(method, path, body string, into any) *httptest.ResponseRecorder {
 	w.T.Helper()
 	rec := httptest.NewRecorder()
-	w.api.ServeHTTP(rec, httptest.NewRequestWithContext(w.T.Context(), method, path, strings.NewReader(body)))
+	w.api.ServeHTTP(rec, httptest.NewRequestWithContext(w.T.Context(), method, "http://127.0.0.1:4874"+path, strings.NewReader(body)))
 	if rec.Code == http.StatusOK && into != nil {
 		if err := json.Unmarshal(rec.Body.Bytes(), into); err != nil {
 			w.T.Fatalf("%s: %v: %s", path, err, rec.Body)

@@ -18,7 +18,7 @@ type Authority struct {
 	Refused   uint64  `json:"refused"`
 }
 
-// Handler serves the metrics, the status API and the status page.
+// Handler serves the metrics, the status API and the status page to whom guard lets in.
 func (a *Admin) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(a.opts.Metrics.Gatherer(), promhttp.HandlerOpts{}))
@@ -30,7 +30,7 @@ func (a *Admin) Handler() http.Handler {
 	mux.HandleFunc("GET /api/v1/explain", a.explainAPI)
 	mux.HandleFunc("GET /api/v1/queue", a.queueAPI)
 	mux.HandleFunc("GET /{$}", a.statusPage)
-	return mux
+	return a.guard(mux)
 }
 
 func (a *Admin) authorities() []Authority {

@@ -29,7 +29,7 @@ var kept = map[string]struct {
 func (w *world) explained(target string) answer {
 	w.t.Helper()
 	rec := httptest.NewRecorder()
-	w.admin.ServeHTTP(rec, httptest.NewRequestWithContext(w.t.Context(), http.MethodGet, "/api/v1/explain?package="+target, nil))
+	w.admin.ServeHTTP(rec, httptest.NewRequestWithContext(w.t.Context(), http.MethodGet, "http://127.0.0.1:4874/api/v1/explain?package="+target, nil))
 	return answer{status: rec.Code, header: rec.Header(), body: rec.Body.String()}
 }
 

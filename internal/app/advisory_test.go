@@ -47,7 +47,7 @@ func TestAdvisoriesReachTheRules(t *testing.T) {
 	w.app.Reload(w.config(yaml), nil)
 	check()
 	rec := httptest.NewRecorder()
-	w.admin.ServeHTTP(rec, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/advisories", nil))
+	w.admin.ServeHTTP(rec, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1:4874/api/v1/advisories", nil))
 	if !strings.Contains(rec.Body.String(), `"records": 1`) {
 		t.Errorf("status: %s", rec.Body)
 	}

@@ -111,6 +111,7 @@ func (b *builder) app() (*App, error) {
 		admin: admin.New(admin.Options{
 			NPM: node, PyPI: python, Documents: b.memory, Table: b.table, Metrics: b.metrics, Logger: b.Logger,
 			Rules: rules.inForce, Advisories: rules.advisories, Queue: queue.read, Version: b.Version,
+			Listen: b.Config.Admin, Token: b.Config.AdminToken.Reveal(),
 		}),
 		gates: gates, documents: b.memory, metrics: b.metrics, logger: b.Logger,
 		rules: rules, lanes: lanes, queue: queue,

@@ -133,7 +133,7 @@ func TestNothingGrowsWithTraffic(t *testing.T) {
 				ask(fmt.Sprintf("/other/%d", i), gateHost)
 			}
 			rec := httptest.NewRecorder()
-			w.admin.ServeHTTP(rec, httptest.NewRequestWithContext(w.t.Context(), http.MethodGet, "/metrics", nil))
+			w.admin.ServeHTTP(rec, httptest.NewRequestWithContext(w.t.Context(), http.MethodGet, "http://127.0.0.1:4874/metrics", nil))
 			for line := range strings.Lines(rec.Body.String()) {
 				if strings.HasPrefix(line, "ecluse_") {
 					series++

@@ -13,7 +13,7 @@ import (
 func (w *world) explain(target string) (int, []admin.Explanation) {
 	w.t.Helper()
 	rec := httptest.NewRecorder()
-	w.admin.ServeHTTP(rec, httptest.NewRequestWithContext(w.t.Context(), http.MethodGet, "/api/v1/explain?package="+target, nil))
+	w.admin.ServeHTTP(rec, httptest.NewRequestWithContext(w.t.Context(), http.MethodGet, "http://127.0.0.1:4874/api/v1/explain?package="+target, nil))
 	var rows []admin.Explanation
 	if rec.Code == http.StatusOK {
 		if err := json.Unmarshal(rec.Body.Bytes(), &rows); err != nil {

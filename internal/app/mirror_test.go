@@ -316,7 +316,7 @@ func TestFirstPartyIsNotMirrored(t *testing.T) {
 func TestQueueAPI(t *testing.T) {
 	ask := func(w *world) string {
 		rec := httptest.NewRecorder()
-		w.admin.ServeHTTP(rec, httptest.NewRequestWithContext(w.t.Context(), http.MethodGet, "/api/v1/queue", nil))
+		w.admin.ServeHTTP(rec, httptest.NewRequestWithContext(w.t.Context(), http.MethodGet, "http://127.0.0.1:4874/api/v1/queue", nil))
 		if rec.Code != http.StatusOK || rec.Header().Get("Content-Type") != "application/json" {
 			t.Errorf("%d %s", rec.Code, rec.Body)
 		}

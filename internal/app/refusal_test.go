@@ -32,7 +32,7 @@ func (w *world) counted(authority string, want map[string]int) {
 		}
 	}
 	rec := httptest.NewRecorder()
-	w.admin.ServeHTTP(rec, httptest.NewRequestWithContext(w.t.Context(), http.MethodGet, "/", nil))
+	w.admin.ServeHTTP(rec, httptest.NewRequestWithContext(w.t.Context(), http.MethodGet, "http://127.0.0.1:4874/", nil))
 	row := regexp.MustCompile(`<td>` + regexp.QuoteMeta(authority) + `</td>.*<td class="n">(\d+)</td></tr>`).FindStringSubmatch(rec.Body.String())
 	if row == nil || row[1] != strconv.Itoa(sum) {
 		w.t.Errorf("the page says %v, want %d", row, sum)

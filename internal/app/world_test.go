@@ -254,7 +254,7 @@ func (w *world) versions(a answer) map[string]json.RawMessage {
 func (w *world) metric(sample string) float64 {
 	w.t.Helper()
 	rec := httptest.NewRecorder()
-	w.admin.ServeHTTP(rec, httptest.NewRequestWithContext(w.t.Context(), http.MethodGet, "/metrics", nil))
+	w.admin.ServeHTTP(rec, httptest.NewRequestWithContext(w.t.Context(), http.MethodGet, "http://127.0.0.1:4874/metrics", nil))
 	for line := range strings.Lines(rec.Body.String()) {
 		if name, value, ok := strings.Cut(strings.TrimSpace(line), "} "); ok && name+"}" == sample {
 			f, err := strconv.ParseFloat(value, 64)
@@ -271,7 +271,7 @@ func (w *world) metric(sample string) float64 {
 func (w *world) authorities() []admin.Authority {
 	w.t.Helper()
 	rec := httptest.NewRecorder()
-	w.admin.ServeHTTP(rec, httptest.NewRequestWithContext(w.t.Context(), http.MethodGet, "/api/v1/authorities", nil))
+	w.admin.ServeHTTP(rec, httptest.NewRequestWithContext(w.t.Context(), http.MethodGet, "http://127.0.0.1:4874/api/v1/authorities", nil))
 	var out []admin.Authority
 	if err := json.Unmarshal(rec.Body.Bytes(), &out); err != nil {
 		w.t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -235,6 +236,10 @@ func (l *loader) checkAddresses() {
 		v, _ := l.strongest("admin")
 		l.problems.add("admin", v, "collides with listen: %s and %s cannot both be served", c.Admin, c.Listen)
 	}
+	if c.Admin != "" && !loopback(adminHost) && c.AdminTokenFile == "" {
+		c.warn("admin: other machines can reach " + c.Admin + ", and no token is asked for: whoever does sees every upstream, the names of " +
+			"packages and the rules, and can make the gate send requests; listen on 127.0.0.1, or set admin.tokenFile")
+	}
 	if wildcard(host) && c.PublicURL == nil && !l.failed["publicURL"] {
 		c.warn("publicURL: not set while listen is " + c.Listen + ", which other machines cannot reach: links in listings will point there")
 	}
@@ -266,7 +271,9 @@ func sameUpstream(a, b *url.URL) bool {
 // readSecrets reads the files that settings name, as a start would.
 func (l *loader) readSecrets() {
 	l.readCredentials()
-	if data, v := l.readNamed("auth.tokensFile", l.cfg.Auth.TokensFile); data != nil {
+	l.readCredential(adminToken, l.cfg.AdminTokenFile, &l.cfg.AdminToken)
+	if data, v := l.readNamed(tokensFile, l.cfg.Auth.TokensFile); data != nil {
+		l.checkPrivate(tokensFile, l.cfg.Auth.TokensFile)
 		l.cfg.Auth.Tokens = l.parseTokens(data, v)
 	}
 	if data, v := l.readNamed("egress.caFile", l.cfg.Egress.CAFile); data != nil {
@@ -292,6 +299,14 @@ func (l *loader) readNamed(path, name string) ([]byte, value) {
 		return nil, v
 	}
 	return data, v
+}
+
+// checkPrivate warns of a file with secrets that every user of the machine can read.
+func (l *loader) checkPrivate(key, name string) {
+	info, err := l.opts.Stat(name)
+	if err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o004 != 0 {
+		l.cfg.warn(key + ": other users of this machine can read " + name + ", which holds a secret; run chmod o-rwx on it")
+	}
 }
 
 func checkPEM(data []byte) error {

@@ -5,6 +5,7 @@ package config
 
 import (
 	"context"
+	"io/fs"
 	"net/netip"
 	"net/url"
 	"os"
@@ -23,19 +24,22 @@ type Config struct {
 	Listen    string   // host:port of the gate; port 0 picks a free one
 	PublicURL *url.URL // where clients reach the gate; nil: derived from the address it listens on
 	Admin     string   // host:port of status page, API and metrics; "" turns them off
-	DataDir   string
-	Auth      Auth
-	Mounts    []*Mount      // one for each ecosystem
-	Rules     []policy.Spec // the enabled rules, by name
-	Cache     Cache
-	Artifacts Artifacts
-	Integrity Integrity
-	Serve     Serve
-	Egress    Egress
-	Queue     Queue
-	Budgets   map[cooldown.Authority]Budget
-	Log       Log
-	Telemetry Telemetry
+	// AdminTokenFile holds the token that Admin asks for; "" = none
+	AdminTokenFile string
+	AdminToken     Secret // read from AdminTokenFile
+	DataDir        string
+	Auth           Auth
+	Mounts         []*Mount      // one for each ecosystem
+	Rules          []policy.Spec // the enabled rules, by name
+	Cache          Cache
+	Artifacts      Artifacts
+	Integrity      Integrity
+	Serve          Serve
+	Egress         Egress
+	Queue          Queue
+	Budgets        map[cooldown.Authority]Budget
+	Log            Log
+	Telemetry      Telemetry
 
 	// Advisories is where the data comes from that some rules read.
 	Advisories Advisories
@@ -186,6 +190,8 @@ type Options struct {
 	Ecosystems registry.Ecosystems
 	// ReadFile reads the configuration file and the files it names; nil means os.ReadFile.
 	ReadFile func(string) ([]byte, error)
+	// Stat looks at the mode of files that hold secrets; nil means os.Stat.
+	Stat func(string) (fs.FileInfo, error)
 	// Tools are asked for the public upstream of an ecosystem that has no default, when no layer
 	// names one. Without a tool a missing one is a problem.
 	Tools map[string]func(context.Context) (string, error)
@@ -197,6 +203,9 @@ type Options struct {
 func Load(ctx context.Context, o Options) (*Config, error) {
 	if o.ReadFile == nil {
 		o.ReadFile = os.ReadFile
+	}
+	if o.Stat == nil {
+		o.Stat = os.Stat
 	}
 	l := &loader{opts: o, problems: &Problems{File: o.File}, cfg: newConfig(o.Ecosystems)}
 	l.readLayers()

@@ -49,8 +49,16 @@ func (l *loader) readFile() layer {
 		l.problems.add("", inFile(line), "not readable as YAML: %s", text)
 		return nil
 	}
+	// admin has a key below it, and a file cannot write both but like this
+	if v, ok := out[adminListen]; ok {
+		out[adminAddress] = v
+		delete(out, adminListen)
+	}
 	return out
 }
+
+// adminListen is how a file spells admin beside other keys of it: admin: {listen: …, tokenFile: …}.
+const adminListen = "admin.listen"
 
 func inFile(line int) value { return value{layer: FromFile, line: line} }
 

@@ -33,6 +33,10 @@ const (
 	keyMirrorPassword = "mirror.passwordFile" //nolint:gosec // the name of a key
 	keyPublish        = "publish.url"
 
+	adminAddress = "admin"
+	adminToken   = "admin.tokenFile" //nolint:gosec // the name of a key
+	tokensFile   = "auth.tokensFile"
+
 	queueURL = "queue.url"
 )
 
@@ -83,9 +87,10 @@ func keys(known registry.Ecosystems) []key {
 	all := []key{
 		{path: "listen", def: "127.0.0.1:4873", into: func(c *Config) any { return (*hostPort)(&c.Listen) }},
 		{path: "publicURL", into: func(c *Config) any { return &c.PublicURL }},
-		{path: "admin", def: "127.0.0.1:4874", into: func(c *Config) any { return (*optionalHostPort)(&c.Admin) }},
+		{path: adminAddress, def: "127.0.0.1:4874", into: func(c *Config) any { return (*optionalHostPort)(&c.Admin) }},
+		{path: adminToken, into: func(c *Config) any { return &c.AdminTokenFile }},
 		{path: "dataDir", def: "./ecluse-data", into: func(c *Config) any { return (*required)(&c.DataDir) }},
-		{path: "auth.tokensFile", into: func(c *Config) any { return &c.Auth.TokensFile }},
+		{path: tokensFile, into: func(c *Config) any { return &c.Auth.TokensFile }},
 	}
 	for _, e := range known {
 		all = append(all, mountKeys(e, known)...)

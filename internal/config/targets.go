@@ -104,6 +104,7 @@ func (l *loader) readCredential(key, file string, into *Secret) {
 	if data == nil {
 		return
 	}
+	l.checkPrivate(key, file)
 	text := strings.TrimSpace(string(data))
 	if text == "" || len(text) > 4096 || strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		l.problems.add(key, v, "%s must contain one line of 1 to 4096 characters", file)

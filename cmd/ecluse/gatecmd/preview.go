@@ -29,14 +29,15 @@ func preview(ctx context.Context, w io.Writer, admin string, cfg *config.Config)
 		return fmt.Errorf("--preview %s: %v", admin, err)
 	}
 	req.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := http.DefaultClient.Do(withToken(req, cfg.AdminToken.Reveal()))
 	if err != nil {
 		return fmt.Errorf("ask the gate at %s: %v; is it running, and is this its admin address?", admin, err)
 	}
 	defer resp.Body.Close()
 	var rows []adminapi.Change
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("ask the gate at %s: it answered %s", admin, resp.Status)
+		body, _ := io.ReadAll(io.LimitReader(resp.Body, maxStatus))
+		return refused(admin, resp, body)
 	}
 	if err := json.NewDecoder(io.LimitReader(resp.Body, 256<<20)).Decode(&rows); err != nil {
 		return fmt.Errorf("ask the gate at %s: %v", admin, err)

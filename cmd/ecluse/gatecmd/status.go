@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -25,10 +26,15 @@ func newStatus(sys *cli.System) *cobra.Command {
 		Args: cobra.NoArgs,
 	}
 	admin := c.Flags().String("admin", "http://127.0.0.1:4874", "`URL` of the gate's admin listener")
+	tokenFile := c.Flags().String("token-file", "", "`FILE` with the token of the setting admin.tokenFile")
 	asJSON := c.Flags().Bool("json", false, "print the response of the status API")
 	watch := c.Flags().Bool("watch", false, "show it again every second until interrupted")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		show := func() error { return showStatus(c.Context(), sys.Stdout, *admin, *asJSON) }
+		token, err := readToken(*tokenFile)
+		if err != nil {
+			return err
+		}
+		show := func() error { return showStatus(c.Context(), sys.Stdout, *admin, token, *asJSON) }
 		if !*watch {
 			return show()
 		}
@@ -55,10 +61,10 @@ func newStatus(sys *cli.System) *cobra.Command {
 // maxStatus bounds the answer of the status API.
 const maxStatus = 4 << 20
 
-func showStatus(ctx context.Context, w io.Writer, admin string, asJSON bool) error {
+func showStatus(ctx context.Context, w io.Writer, admin, token string, asJSON bool) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	body, err := askAdmin(ctx, admin, "/api/v1/authorities")
+	body, err := askAdmin(ctx, admin, token, "/api/v1/authorities")
 	if err != nil {
 		return err
 	}
@@ -73,7 +79,7 @@ func showStatus(ctx context.Context, w io.Writer, admin string, asJSON bool) err
 	if err := writeStatus(w, rows); err != nil {
 		return err
 	}
-	if body, err = askAdmin(ctx, admin, "/api/v1/queue"); err != nil {
+	if body, err = askAdmin(ctx, admin, token, "/api/v1/queue"); err != nil {
 		return err
 	}
 	var queue adminapi.Queue
@@ -98,21 +104,50 @@ func writeQueue(w io.Writer, q adminapi.Queue) error {
 	return nil
 }
 
+// readToken reads the file that --token-file names; no name, no token.
+func readToken(name string) (string, error) {
+	if name == "" {
+		return "", nil
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return "", &cli.ExitError{Code: cli.Usage, Err: fmt.Errorf("--token-file: %v", err)}
+	}
+	return strings.TrimSpace(string(text)), nil
+}
+
+// withToken puts the token of the admin listener on a request, if there is one.
+func withToken(req *http.Request, token string) *http.Request {
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	return req
+}
+
+// refused is what an answer of the admin listener other than 200 comes to.
+func refused(admin string, resp *http.Response, body []byte) error {
+	text, _, _ := strings.Cut(string(body), "\n")
+	return fmt.Errorf("ask the gate at %s: it answered %s: %.200q", admin, resp.Status, text)
+}
+
 // askAdmin reads one answer of the admin listener.
-func askAdmin(ctx context.Context, admin, path string) ([]byte, error) {
+func askAdmin(ctx context.Context, admin, token, path string) ([]byte, error) {
 	address := strings.TrimSuffix(admin, "/") + path
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return nil, &cli.ExitError{Code: cli.Usage, Err: fmt.Errorf("--admin %s: %v", admin, err)}
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := http.DefaultClient.Do(withToken(req, token))
 	if err != nil {
 		return nil, fmt.Errorf("ask the gate at %s: %v; is it running, and is --admin its admin address?", admin, err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxStatus))
-	if err != nil || resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("ask the gate at %s: it answered %s (%v)", admin, resp.Status, err)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("ask the gate at %s: %v", admin, err)
+	case resp.StatusCode != http.StatusOK:
+		return nil, refused(admin, resp, body)
 	}
 	return body, nil
 }
