@@ -29,8 +29,8 @@ type Options struct {
 	Table     *cooldown.Table
 	Metrics   *obs.Metrics
 	Logger    *slog.Logger
-	// Advisories are the advisory data; nil: there is no source.
-	Advisories *advisory.Store
+	// Advisories returns the advisory data, nil while there is no source.
+	Advisories func() *advisory.Store
 	// Queue reads the status of the mirror's queue; enabled is false while there is none.
 	Queue func(context.Context) (status mirror.Status, enabled bool, err error)
 	// Version is shown by the status page.

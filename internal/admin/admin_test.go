@@ -255,7 +255,7 @@ func TestAdvisories(t *testing.T) {
 	})
 	ask := func(want ...string) {
 		t.Helper()
-		inWorld(t, admin.Options{Advisories: store}, func(w *world) {
+		inWorld(t, admin.Options{Advisories: func() *advisory.Store { return store }}, func(w *world) {
 			body := w.ask(http.MethodGet, "/api/v1/advisories", "", nil).Body.String()
 			for _, text := range want {
 				if !strings.Contains(body, text) {
@@ -269,7 +269,7 @@ func TestAdvisories(t *testing.T) {
 		t.Fatal(err)
 	}
 	ask(`"loaded": true`, `"records": 1`, `"checked": "2`)
-	inWorld(t, admin.Options{Advisories: store}, func(w *world) {
+	inWorld(t, admin.Options{Advisories: func() *advisory.Store { return store }}, func(w *world) {
 		w.Public.Publish("a", "1.0.0", longAgo, nil)
 		w.Want(w.Get("/npm/a"), 200, -1)
 		body, err := json.Marshal([]policy.Spec{minAge, {Name: "known-bad", Type: policy.DenyIfAdvisory, MinCVSS: 7}})

@@ -35,8 +35,8 @@ func (a *Admin) preview(w http.ResponseWriter, r *http.Request) {
 		badRequest(w, "the rules cannot be read: "+err.Error())
 		return
 	}
-	if a.opts.Advisories != nil {
-		after = after.WithAdvisories(a.opts.Advisories.Data())
+	if store := a.advisories(); store != nil {
+		after = after.WithAdvisories(store.Data())
 	}
 	rows := []Change{}
 	for c := range policy.Diff(time.Now(), a.opts.Rules(), after, a.opts.Documents.Listings()) {

@@ -28,7 +28,7 @@ func TestAdvisoriesReachTheRules(t *testing.T) {
 	w.public.Publish("a", "1.0.0", longAgo, nil)
 	w.public.Publish("a", "2.0.0", longAgo, nil)
 	w.want(w.get("/npm/a/-/a-1.0.0.tgz"), 503, 1) // nothing is loaded: it will pass
-	if err := w.app.rules.advisories.Refresh(t.Context(), "npm"); err != nil {
+	if err := w.app.rules.advisories().Refresh(t.Context(), "npm"); err != nil {
 		t.Fatal(err)
 	}
 	check := func() {
@@ -44,7 +44,7 @@ func TestAdvisoriesReachTheRules(t *testing.T) {
 		w.want(w.get("/npm/a/-/a-2.0.0.tgz"), 200, -1)
 	}
 	check()
-	w.app.Reload(w.config(yaml), nil)
+	w.app.Reload(w.t.Context(), w.config(yaml), nil)
 	check()
 	rec := httptest.NewRecorder()
 	w.admin.ServeHTTP(rec, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1:4874/api/v1/advisories", nil))
@@ -57,7 +57,7 @@ func TestAdvisoriesReachTheRules(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(source, "GHSA-test-0002.json"), []byte(more), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.app.rules.advisories.Refresh(t.Context(), "npm"); err != nil {
+	if err := w.app.rules.advisories().Refresh(t.Context(), "npm"); err != nil {
 		t.Error(err)
 	}
 	w.want(w.get("/npm/a/-/a-2.0.0.tgz"), 403, -1)
@@ -83,7 +83,7 @@ func TestPauseOfTheAdvisorySource(t *testing.T) {
 		yaml := "advisories: {source: 'http://registry.test:80/osv/all.zip'}\nrules: {known-bad: {type: DenyIfAdvisory, minCVSS: 7, ecosystems: [npm]}}"
 		inWorld(t, yaml, func(w *world) {
 			w.public.Always(c.status, c.header...)
-			err := w.app.rules.advisories.Refresh(w.t.Context(), "npm")
+			err := w.app.rules.advisories().Refresh(w.t.Context(), "npm")
 			pause, asked := errors.AsType[*advisory.Throttled](err)
 			if asked != (c.wait >= 0) || asked && pause.Wait != c.wait || err == nil {
 				t.Errorf("%d %q: %v", c.status, c.header, err)

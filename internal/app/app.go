@@ -6,8 +6,10 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"sync"
 
 	"github.com/ecluse-gate/ecluse/internal/admin"
+	"github.com/ecluse-gate/ecluse/internal/config"
 	"github.com/ecluse-gate/ecluse/internal/documents"
 	"github.com/ecluse-gate/ecluse/internal/gate"
 	"github.com/ecluse-gate/ecluse/internal/mirror"
@@ -26,6 +28,8 @@ type App struct {
 	rules     *rulebook
 	lanes     map[string]mirror.Lane
 	queue     *queue
+	started   *config.Config // what the gate was built from
+	reloading sync.Mutex     // held by Reload
 	close     func()
 }
 

@@ -114,7 +114,7 @@ func (b *builder) app() (*App, error) {
 			Listen: b.Config.Admin, Token: b.Config.AdminToken.Reveal(),
 		}),
 		gates: gates, documents: b.memory, metrics: b.metrics, logger: b.Logger,
-		rules: rules, lanes: lanes, queue: queue,
+		rules: rules, lanes: lanes, queue: queue, started: b.Config,
 		close: func() {
 			b.close()
 			rules.close()

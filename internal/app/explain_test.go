@@ -28,9 +28,9 @@ func TestReload(t *testing.T) {
 	inWorld(t, "", func(w *world) {
 		w.public.Publish("a", "1.0.0", longAgo, nil)
 		w.want(w.get("/npm/a"), 200, -1)
-		w.app.Reload(nil, errors.New("rules.min-age: broken"))
+		w.app.Reload(w.t.Context(), nil, errors.New("rules.min-age: broken"))
 		w.want(w.get("/npm/a"), 200, -1)
-		w.app.Reload(w.config("rules: {ban: {type: DenyByIdentity, packages: [a]}}"), nil)
+		w.app.Reload(w.t.Context(), w.config("rules: {ban: {type: DenyByIdentity, packages: [a]}}"), nil)
 		w.want(w.get("/npm/a"), 403, -1)
 		w.want(w.get("/npm/a/-/a-1.0.0.tgz"), 403, -1)
 		w.sent(1)

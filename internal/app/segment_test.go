@@ -79,7 +79,7 @@ func TestPackedListingFollows(t *testing.T) {
 		look("one came of age", 294, true)
 		time.Sleep(3 * time.Hour)
 		look("three more", 297, true)
-		w.app.Reload(w.config("rules: {min-age: {age: 10h}}"), nil)
+		w.app.Reload(w.t.Context(), w.config("rules: {min-age: {age: 10h}}"), nil)
 		look("other rules", 300, true)
 		w.public.SetDocument("p", packument.Generate("p", versions+1, 1, young))
 		time.Sleep(61 * time.Minute)

@@ -52,7 +52,7 @@ func TestKeptFileOutlivesACooldown(t *testing.T) {
 			t.Errorf("range: %d %q", part.status, part.body)
 		}
 		w.sent(3)
-		w.app.Reload(w.config("rules: {ban: {type: DenyByIdentity, packages: [a]}}"), nil)
+		w.app.Reload(w.t.Context(), w.config("rules: {ban: {type: DenyByIdentity, packages: [a]}}"), nil)
 		w.want(w.get(fileA), 403, -1)
 	})
 }

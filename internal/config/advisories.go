@@ -18,7 +18,10 @@ type Advisories struct {
 	Interval time.Duration
 }
 
-const advisoriesSource = "advisories.source"
+const (
+	advisoriesSource   = "advisories.source"
+	advisoriesInterval = "advisories.interval"
+)
 
 // minAdvisoryInterval keeps the source from being asked all the time.
 const minAdvisoryInterval = time.Minute
@@ -58,8 +61,8 @@ func (c *Config) advisoryUpstreams() (all []upstream) {
 // is not meant.
 func (l *loader) checkAdvisories() {
 	a := l.cfg.Advisories
-	if v, _ := l.strongest("advisories.interval"); a.Interval < minAdvisoryInterval && !l.failed["advisories.interval"] {
-		l.problems.add("advisories.interval", v, "%v is too short: the minimum is %v", a.Interval, minAdvisoryInterval)
+	if v, _ := l.strongest(advisoriesInterval); a.Interval < minAdvisoryInterval && !l.failed[advisoriesInterval] {
+		l.problems.add(advisoriesInterval, v, "%v is too short: the minimum is %v", a.Interval, minAdvisoryInterval)
 	}
 	if l.failed[advisoriesSource] {
 		return

@@ -276,9 +276,9 @@ func (l *loader) readSecrets() {
 		l.checkPrivate(tokensFile, l.cfg.Auth.TokensFile)
 		l.cfg.Auth.Tokens = l.parseTokens(data, v)
 	}
-	if data, v := l.readNamed("egress.caFile", l.cfg.Egress.CAFile); data != nil {
+	if data, v := l.readNamed(caFile, l.cfg.Egress.CAFile); data != nil {
 		if err := checkPEM(data); err != nil {
-			l.problems.add("egress.caFile", v, "%s: %v", l.cfg.Egress.CAFile, err)
+			l.problems.add(caFile, v, "%s: %v", l.cfg.Egress.CAFile, err)
 		}
 		l.cfg.Egress.CAPem = data
 	}

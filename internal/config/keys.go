@@ -37,7 +37,9 @@ const (
 	adminToken   = "admin.tokenFile" //nolint:gosec // the name of a key
 	tokensFile   = "auth.tokensFile"
 
-	queueURL = "queue.url"
+	helpMessage = "serve.helpMessage"
+	queueURL    = "queue.url"
+	caFile      = "egress.caFile"
 )
 
 // mountKeys are the settings of one mount: the same for all, as far as they mean something for its
@@ -107,9 +109,9 @@ func keys(known registry.Ecosystems) []key {
 		{path: "serve.wait", def: "1s", into: func(c *Config) any { return &c.Serve.Wait }},
 		{path: "serve.hold", def: "0s", into: func(c *Config) any { return &c.Serve.Hold }},
 		{path: "serve.drain", def: "30s", into: func(c *Config) any { return &c.Serve.Drain }},
-		{path: "serve.helpMessage", into: func(c *Config) any { return (*oneLine)(&c.Serve.HelpMessage) }},
+		{path: helpMessage, into: func(c *Config) any { return (*oneLine)(&c.Serve.HelpMessage) }},
 		{path: queueURL, into: func(c *Config) any { return (*postgresURL)(&c.Queue.URL) }},
-		{path: "egress.caFile", into: func(c *Config) any { return &c.Egress.CAFile }},
+		{path: caFile, into: func(c *Config) any { return &c.Egress.CAFile }},
 		{path: "egress.allowInternal", into: func(c *Config) any { return &c.Egress.AllowInternal }},
 		{path: "egress.blockedRanges", into: func(c *Config) any { return &c.Egress.BlockedRanges }},
 		{path: "egress.allowHTTP", into: func(c *Config) any { return &c.Egress.AllowHTTP }},
@@ -121,7 +123,7 @@ func keys(known registry.Ecosystems) []key {
 		{path: "telemetry.otlp", into: func(c *Config) any { return &c.Telemetry.OTLP }},
 
 		{path: advisoriesSource, into: func(c *Config) any { return (*advisorySource)(&c.Advisories.Source) }},
-		{path: "advisories.interval", def: "1h", into: func(c *Config) any { return &c.Advisories.Interval }},
+		{path: advisoriesInterval, def: "1h", into: func(c *Config) any { return &c.Advisories.Interval }},
 		{path: "cooldown.shared", notYet: "the shared cooldown"},
 	}...)
 }

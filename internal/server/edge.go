@@ -10,6 +10,18 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/config"
 )
 
+// access is what may change while the server serves: who may use it, and what refusals add.
+type access struct {
+	edge *edge
+	help string
+}
+
+// SetAccess replaces the tokens and the help message. Every request that comes from now on is
+// judged by them, also on a connection that is open.
+func (s *Server) SetAccess(tokens []config.Token, help string) {
+	s.access.Store(&access{edge: newEdge(tokens), help: help})
+}
+
 // edge knows who may use the gate. Tokens are kept as digests and compared in constant time.
 type edge struct {
 	names   []string
@@ -61,7 +73,7 @@ func (e *edge) caller(r *http.Request) (name string, ok bool) {
 
 // enter refuses callers without a token. It comes before everything that concerns upstreams (R39).
 func (m *mount) enter(w http.ResponseWriter, r *http.Request) bool {
-	e := m.server.edge
+	e := m.server.access.Load().edge
 	if e.open() {
 		return true
 	}

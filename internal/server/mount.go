@@ -91,7 +91,7 @@ func (m *mount) refuse(w http.ResponseWriter, r *http.Request, route string, ans
 	setRoute(w, route)
 	traceRefusal(r.Context(), answer)
 	message := answer.message
-	if help := m.server.opts.HelpMessage; help != "" {
+	if help := m.server.access.Load().help; help != "" {
 		message += ". " + help
 	}
 	answer.header(w.Header())

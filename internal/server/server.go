@@ -31,13 +31,13 @@ type Options struct {
 	// PublicURL is where clients reach the gate, without a trailing slash; empty means the address
 	// that each client used.
 	PublicURL string
-	// HelpMessage is added to every refusal.
+	// HelpMessage is added to every refusal, until SetAccess.
 	HelpMessage string
 	// MaxInFlight bounds the requests at work at once, and Wait how long one more may wait for its
 	// turn; 0 means no bound.
 	MaxInFlight int
 	Wait        time.Duration
-	// Tokens are who may use the mounts; none means everybody.
+	// Tokens are who may use the mounts, until SetAccess; none means everybody.
 	Tokens []config.Token
 	// SpoolDir is the folder that packages which are being published pass through; it is made when
 	// it is needed.
@@ -48,14 +48,15 @@ type Options struct {
 type Server struct {
 	opts       Options
 	slots      chan struct{}
-	edge       *edge
+	access     atomic.Pointer[access]
 	publishing *publishing
 	draining   atomic.Bool
 }
 
 // New returns a server that is ready to serve.
 func New(o Options) *Server {
-	s := &Server{opts: o, edge: newEdge(o.Tokens), publishing: newPublishing(o.SpoolDir)}
+	s := &Server{opts: o, publishing: newPublishing(o.SpoolDir)}
+	s.SetAccess(o.Tokens, o.HelpMessage)
 	if o.MaxInFlight > 0 {
 		s.slots = make(chan struct{}, o.MaxInFlight)
 	}

@@ -33,8 +33,9 @@ func newServe(sys *cli.System, version string) *cobra.Command {
 		Use:   "serve",
 		Short: "Run the gate",
 		Long: "Runs the gate in front of package registries: private first, public under the rules, and one honest cooldown for each\n" +
-			"upstream authority. Prints its addresses, and stops on SIGTERM after draining the requests in flight. SIGHUP reloads\n" +
-			"the rules of the configuration; an invalid configuration changes nothing.",
+			"upstream authority. Prints its addresses, and stops on SIGTERM after draining the requests in flight. SIGHUP takes\n" +
+			"over changed tokens, rules, advisories and help message, and logs which other changed settings need a restart; an\n" +
+			"invalid configuration changes nothing.",
 		Args: cobra.NoArgs,
 	}
 	gate := addConfigFlag(c)
@@ -89,7 +90,7 @@ func build(ctx context.Context, sys *cli.System, cfg *config.Config, version str
 const memoryShare = 0.9
 
 // serve runs the gate until ctx ends, and then drains the requests in flight. SIGHUP reloads the
-// rules of the configuration.
+// configuration.
 func serve(ctx context.Context, sys *cli.System, cfg *config.Config, version string, worker bool, reload func(context.Context) (*config.Config, error)) error {
 	gate, stop, err := build(ctx, sys, cfg, version)
 	if err != nil {
@@ -122,7 +123,8 @@ func serve(ctx context.Context, sys *cli.System, cfg *config.Config, version str
 		for {
 			select {
 			case <-hup:
-				gate.Reload(reload(ctx))
+				cfg, err := reload(ctx)
+				gate.Reload(ctx, cfg, err)
 			case <-ctx.Done():
 				return
 			}
