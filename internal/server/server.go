@@ -129,6 +129,7 @@ func (s *Server) observe(next http.Handler) http.Handler {
 		start := time.Now()
 		ctx, span := s.opts.Tracer.Start(r.Context(), "serve "+r.Method, trace.WithSpanKind(trace.SpanKindServer))
 		rec := &recorder{ResponseWriter: w, route: "other"}
+		protect(w.Header())
 		defer func() {
 			span.SetAttributes(attribute.String("http.route", rec.route), attribute.Int("http.response.status_code", rec.status()))
 			span.End()

@@ -4,6 +4,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -55,12 +56,26 @@ func listingHeader(h http.Header, degraded gate.Degradation, cooldown *gate.Unav
 	}
 }
 
+// contentPolicy lets a browser run, load and embed nothing of what the gate serves: it is the work
+// of strangers, under the gate's own origin.
+const contentPolicy = "default-src 'none'; frame-ancestors 'none'; sandbox allow-downloads"
+
+// protect adds what keeps a browser from taking an answer for a page of the gate's. A policy of the
+// upstream's stays: a browser obeys both.
+func protect(h http.Header) {
+	h.Set("X-Content-Type-Options", "nosniff")
+	if !slices.Contains(h.Values("Content-Security-Policy"), contentPolicy) {
+		h.Add("Content-Security-Policy", contentPolicy)
+	}
+}
+
 // writeArtifact streams a file or hands on an upstream's refusal. A body that breaks off, or that
 // is not what the listing names, ends the connection, so that no client takes it for whole.
 func (s *Server) writeArtifact(w http.ResponseWriter, r *http.Request, a *gate.Artifact) {
 	defer a.Body.Close()
 	h := w.Header()
 	maps.Copy(h, a.Header)
+	protect(h)
 	if a.Relayed && h.Get("Cache-Control") == "" {
 		h.Set("Cache-Control", "no-store")
 	}
