@@ -58,17 +58,23 @@ func (p *Private) Do(ctx context.Context, r Request, authorization string) (*htt
 	}
 }
 
-// redirect reads where an answer points, when it may be followed.
+// redirect reads where a private file's answer points, when it may be followed.
 func redirect(resp *http.Response) (*url.URL, bool) {
+	next, ok := location(resp)
+	if !ok {
+		return nil, false
+	}
+	sameOrigin := next.Scheme == resp.Request.URL.Scheme && next.Host == resp.Request.URL.Host
+	return next, next.Scheme == "https" || sameOrigin
+}
+
+// location reads where an answer points.
+func location(resp *http.Response) (*url.URL, bool) {
 	switch resp.StatusCode {
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
 	default:
 		return nil, false
 	}
 	next, err := resp.Location()
-	if err != nil || next.User != nil {
-		return nil, false
-	}
-	sameOrigin := next.Scheme == resp.Request.URL.Scheme && next.Host == resp.Request.URL.Host
-	return next, next.Scheme == "https" || sameOrigin
+	return next, err == nil && next.User == nil
 }

@@ -147,10 +147,30 @@ type Response struct {
 // of any status is no error; no answer is a *Failure. The exchange, body included, ends when ctx
 // does. Requests to one authority wait for their turn (R97), and with Hold for the end of its
 // cooldown: one that is refused (R89), and one that meets the throttled answer itself, which is
-// sent once more (R98).
+// sent once more (R98). A redirect of metadata within the authority is followed once, by a read
+// that is asked for, sent and counted like any other (R103).
 func (p *Public) Do(ctx context.Context, r Request) (*Response, error) {
 	ctx = withKind(ctx, r.Kind)
-	h := holding{public: p}
+	h := &holding{public: p}
+	resp, err := p.read(ctx, r, h)
+	if err != nil || r.Kind != Metadata {
+		return resp, err
+	}
+	next, ok := location(resp.Response)
+	if !ok {
+		return resp, nil
+	}
+	if next, ok = p.Owned(next.String()); !ok {
+		return resp, nil
+	}
+	_ = resp.Body.Close()
+	next.Host = p.base.Host // in one spelling
+	r.URL = next
+	return p.read(ctx, r, h)
+}
+
+// read sends one read under h.
+func (p *Public) read(ctx context.Context, r Request, h *holding) (*Response, error) {
 	for repeated := false; ; {
 		h.listen()
 		resp, attempt, err := p.send(ctx, r)

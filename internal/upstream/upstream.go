@@ -1,8 +1,8 @@
 // Package upstream is every exchange with a registry: public reads, which a cooldown can refuse,
 // and private reads, which it never concerns. It counts public attempts where they are really sent.
-// It knows no JSON and no package names, follows no public redirect. A read is repeated in two
-// cases only: its connection had died while idle, or Hold covers the pause that its answer asks
-// for.
+// It knows no JSON and no package names. Of public redirects it follows those of metadata within
+// their authority, once. A read is repeated in two cases only: its connection had died while idle,
+// or Hold covers the pause that its answer asks for.
 package upstream
 
 import (
