@@ -106,7 +106,7 @@ func (b *builder) app() (*App, error) {
 		server: server.New(server.Options{
 			NPM: node, PyPI: python, Metrics: b.metrics, Logger: b.Logger, Tracer: b.Tracer,
 			PublicURL: b.publicURL(), HelpMessage: serve.HelpMessage, MaxInFlight: serve.MaxInFlight, Wait: serve.Wait,
-			Tokens: b.Config.Auth.Tokens, SpoolDir: b.Config.DataDir,
+			TrustedProxies: serve.TrustedProxies, Tokens: b.Config.Auth.Tokens, SpoolDir: b.Config.DataDir,
 		}),
 		admin: admin.New(admin.Options{
 			NPM: node, PyPI: python, Documents: b.memory, Table: b.table, Metrics: b.metrics, Logger: b.Logger,

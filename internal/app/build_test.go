@@ -16,7 +16,7 @@ import (
 func TestTokensAndAddressAreWired(t *testing.T) {
 	inWorld(t, "", func(w *world) {
 		w.public.Publish("a", "1.0.0", longAgo, nil)
-		cfg := w.config("publicURL: 'https://npm.example.com/gate/'")
+		cfg := w.config("publicURL: 'https://npm.example.com/gate/'\nserve: {trustedProxies: [192.0.2.0/24]}")
 		cfg.Auth.Tokens = []config.Token{{Name: "ci", Secret: config.NewSecret("s3cret")}}
 		a, err := Build(BuildOptions{
 			Context: w.t.Context(), Config: cfg, Logger: obs.Discard(), Dial: w.network.Dial, Tracer: noop.NewTracerProvider().Tracer(""),

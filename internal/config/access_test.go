@@ -70,3 +70,15 @@ func TestFilesThatOthersCanRead(t *testing.T) {
 		}
 	}
 }
+
+// Where the links lead is said by publicURL, or by proxies that are trusted.
+func TestNoWarningOfLinks(t *testing.T) {
+	for _, more := range []string{"publicURL: https://npm.example.com", "serve: {trustedProxies: [10.0.0.0/8, '2001:db8::/32']}"} {
+		if w := load(t, with("listen: 0.0.0.0:4873\n"+more)).Warnings; len(w) != 0 {
+			t.Errorf("%s: %q", more, w)
+		}
+	}
+	for _, bad := range []string{"[proxy.example]", "[10.0.0.1]", "[10.0.0.1/8]"} {
+		expect(t, with("serve: {trustedProxies: "+bad+"}"), "serve.trustedProxies", "write a range")
+	}
+}

@@ -240,8 +240,9 @@ func (l *loader) checkAddresses() {
 		c.warn("admin: other machines can reach " + c.Admin + ", and no token is asked for: whoever does sees every upstream, the names of " +
 			"packages and the rules, and can make the gate send requests; listen on 127.0.0.1, or set admin.tokenFile")
 	}
-	if wildcard(host) && c.PublicURL == nil && !l.failed["publicURL"] {
-		c.warn("publicURL: not set while listen is " + c.Listen + ", which other machines cannot reach: links in listings will point there")
+	if wildcard(host) && c.PublicURL == nil && !l.failed["publicURL"] && len(c.Serve.TrustedProxies) == 0 {
+		c.warn("publicURL: not set: links in listings begin with http:// and the host that each client's request names; " +
+			"behind a proxy that speaks TLS or changes the host set publicURL, or serve.trustedProxies")
 	}
 	for _, up := range c.upstreams() {
 		a, err := cooldown.AuthorityOf(up.url)

@@ -157,6 +157,8 @@ type Serve struct {
 	Hold        time.Duration
 	Drain       time.Duration // how long a stopping gate lets requests finish
 	HelpMessage string        // added to every refusal: where a person finds help
+	// TrustedProxies are whose X-Forwarded-Host and X-Forwarded-Proto are believed.
+	TrustedProxies []netip.Prefix
 }
 
 // Egress guards the way out.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -70,7 +71,7 @@ func TestDefaults(t *testing.T) {
 	if want := (config.Cache{TTL: time.Minute, MaxBytes: 256 << 20, DiskBytes: 1 << 30, MaxStale: time.Hour}); c.Cache != want {
 		t.Errorf("cache %+v, want %+v", c.Cache, want)
 	}
-	if want := (config.Serve{Wait: time.Second, Drain: 30 * time.Second}); c.Serve != want {
+	if want := (config.Serve{Wait: time.Second, Drain: 30 * time.Second}); !reflect.DeepEqual(c.Serve, want) {
 		t.Errorf("serve %+v, want %+v", c.Serve, want)
 	}
 	wantRules := []policy.Spec{{Name: "min-age", Type: policy.AllowIfOlderThan, Age: 168 * time.Hour}}
@@ -86,7 +87,7 @@ func TestDefaults(t *testing.T) {
 func TestDocumentedFile(t *testing.T) {
 	c := load(t, with(documented))
 	plain := load(t, with(""))
-	if c.Cache != plain.Cache || c.Serve != plain.Serve || c.Log != plain.Log || !cmp.Equal(c.Rules, plain.Rules) {
+	if c.Cache != plain.Cache || !reflect.DeepEqual(c.Serve, plain.Serve) || c.Log != plain.Log || !cmp.Equal(c.Rules, plain.Rules) {
 		t.Errorf("the documented file is not the defaults:\n%+v\n%+v", c, plain)
 	}
 }
@@ -344,6 +345,7 @@ func TestWarnings(t *testing.T) {
 		{"rules: {min-age: {type: DenyByIdentity, packages: [a]}}", "no rule admits"},
 		{"listen: 0.0.0.0:4873", "publicURL"},
 		{"listen: ':4873'", "publicURL"},
+		{"listen: 0.0.0.0:4873", "begin with http:// and the host that each client's request names"},
 	} {
 		if w := load(t, with(c.file)).Warnings; len(w) != 1 || !strings.Contains(w[0], c.want) {
 			t.Errorf("%s: warnings %q, want one with %q", c.file, w, c.want)

@@ -110,6 +110,7 @@ func keys(known registry.Ecosystems) []key {
 		{path: "serve.hold", def: "0s", into: func(c *Config) any { return &c.Serve.Hold }},
 		{path: "serve.drain", def: "30s", into: func(c *Config) any { return &c.Serve.Drain }},
 		{path: helpMessage, into: func(c *Config) any { return (*oneLine)(&c.Serve.HelpMessage) }},
+		{path: "serve.trustedProxies", into: func(c *Config) any { return &c.Serve.TrustedProxies }},
 		{path: queueURL, into: func(c *Config) any { return (*postgresURL)(&c.Queue.URL) }},
 		{path: caFile, into: func(c *Config) any { return &c.Egress.CAFile }},
 		{path: "egress.allowInternal", into: func(c *Config) any { return &c.Egress.AllowInternal }},

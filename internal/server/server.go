@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -31,6 +32,8 @@ type Options struct {
 	// PublicURL is where clients reach the gate, without a trailing slash; empty means the address
 	// that each client used.
 	PublicURL string
+	// TrustedProxies are whose X-Forwarded-Host and X-Forwarded-Proto say which address that was.
+	TrustedProxies []netip.Prefix
 	// HelpMessage is added to every refusal, until SetAccess.
 	HelpMessage string
 	// MaxInFlight bounds the requests at work at once, and Wait how long one more may wait for its
@@ -101,15 +104,6 @@ func health(text string) http.HandlerFunc {
 		w.Header().Set("Cache-Control", "no-store")
 		_, _ = w.Write([]byte(text + "\n"))
 	}
-}
-
-// base is the address under which this client reaches the gate: what is configured, or what the
-// client used, since clients refuse files of another origin than their registry's (C37).
-func (s *Server) base(r *http.Request) string {
-	if s.opts.PublicURL != "" {
-		return s.opts.PublicURL
-	}
-	return "http://" + r.Host
 }
 
 // cut ends a connection in the middle of a body, having said why in the log. It does not return.
