@@ -10,7 +10,8 @@ import (
 // an HTTP/1 request is judged once more by the very call that puts its first bytes on the wire:
 // net/http hands a request to a goroutine of the connection, which on a busy machine may come to it
 // some milliseconds after the judgement. Without it that gap stays. HTTP/2 connections are not
-// concerned.
+// concerned. With a proxy of that Transport the connection is the proxy's, and the same holds for
+// what is written through it; the CONNECT request itself is no request to the authority.
 func DialContext(
 	dial func(ctx context.Context, network, addr string) (net.Conn, error),
 ) func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -39,13 +40,22 @@ func (c *conn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// connOf finds the conn below a connection of net/http, which may encrypt.
+// connOf finds the conn below a connection of net/http.
 func connOf(c net.Conn) (*conn, bool) {
-	if below, ok := c.(interface{ NetConn() net.Conn }); ok {
-		c = below.NetConn()
-	}
-	own, ok := c.(*conn)
+	own, ok := below(c).(*conn)
 	return own, ok
+}
+
+// below is the connection below those that encrypt: none, one, or two where a proxy is spoken to in
+// TLS as well.
+func below(c net.Conn) net.Conn {
+	for {
+		encrypts, ok := c.(interface{ NetConn() net.Conn })
+		if !ok {
+			return c
+		}
+		c = encrypts.NetConn()
+	}
 }
 
 // mayWrite is why the request may not be written any more, when nothing of it has been written yet.

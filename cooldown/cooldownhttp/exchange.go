@@ -228,11 +228,7 @@ func (e *exchange) multiplexed(c net.Conn) bool {
 
 // drop closes a connection without a word to the other side, which could take time.
 func drop(c net.Conn) {
-	if c, ok := c.(interface{ NetConn() net.Conn }); ok {
-		_ = c.NetConn().Close()
-		return
-	}
-	_ = c.Close()
+	_ = below(c).Close()
 }
 
 func (e *exchange) wroteHeaders() {

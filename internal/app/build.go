@@ -55,6 +55,7 @@ func Build(o BuildOptions) (*App, error) {
 	b.client = upstream.New(upstream.Options{
 		Table: b.table, Metrics: b.metrics, Logger: o.Logger, Tracer: o.Tracer, UserAgent: "ecluse/" + o.Version,
 		RootCAs: o.RootCAs, Hold: o.Config.Serve.Hold, Budgets: budgets(o.Config.Budgets), Dial: o.Dial, Egress: egress(o.Config.Egress),
+		Proxy: o.Config.Egress.Proxies.Func(),
 	})
 	a, err := b.app()
 	if err != nil {

@@ -126,6 +126,7 @@ func (l *loader) checkWhole() {
 	l.checkAddresses()
 	l.checkTargets()
 	l.checkBudgets()
+	l.readProxies()
 	c := l.cfg
 	for i, s := range c.settings {
 		if s.Key == "publicURL" && s.Value == "" {

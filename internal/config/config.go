@@ -170,6 +170,8 @@ type Egress struct {
 	// AllowHTTP may as well.
 	AllowInternal []cooldown.Authority
 	BlockedRanges []netip.Prefix // never dialled for a public upstream
+	Proxy         *url.URL       // for all upstreams; nil: those of Proxies
+	Proxies       Proxies
 }
 
 // Log shapes the log.
@@ -186,7 +188,7 @@ type Telemetry struct {
 // Options are the layers above the defaults, and what Load may ask.
 type Options struct {
 	File    string            // path of the YAML file; "" = none
-	Environ []string          // "KEY=value" lines; only ECLUSE_ variables are looked at
+	Environ []string          // "KEY=value" lines; ECLUSE_ variables and those of proxies are looked at
 	Flags   map[string]string // by key path, only those given
 	// Ecosystems are those that mounts and rules may speak of.
 	Ecosystems registry.Ecosystems

@@ -40,6 +40,7 @@ const (
 	helpMessage = "serve.helpMessage"
 	queueURL    = "queue.url"
 	caFile      = "egress.caFile"
+	egressProxy = "egress.proxy"
 )
 
 // mountKeys are the settings of one mount: the same for all, as far as they mean something for its
@@ -115,6 +116,7 @@ func keys(known registry.Ecosystems) []key {
 		{path: caFile, into: func(c *Config) any { return &c.Egress.CAFile }},
 		{path: "egress.allowInternal", into: func(c *Config) any { return &c.Egress.AllowInternal }},
 		{path: "egress.blockedRanges", into: func(c *Config) any { return &c.Egress.BlockedRanges }},
+		{path: egressProxy, into: func(c *Config) any { return &c.Egress.Proxy }},
 		{path: "egress.allowHTTP", into: func(c *Config) any { return &c.Egress.AllowHTTP }},
 		{path: "log.format", def: "auto", oneOf: []string{"auto", "json", "text"}, into: func(c *Config) any { return &c.Log.Format }},
 		{

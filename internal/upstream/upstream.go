@@ -65,6 +65,8 @@ type Options struct {
 	Hold time.Duration
 	// Egress says where connections to public hosts may end.
 	Egress Egress
+	// Proxy is asked which proxy leads to an address, nil for none; nil means that there are none.
+	Proxy func(*url.URL) (*url.URL, error)
 	// Dial replaces the network in tests; nil means the network, under Egress.
 	Dial DialFunc
 }
@@ -90,8 +92,8 @@ type Client struct {
 func New(o Options) *Client {
 	c := &Client{opts: o, guard: newGuard(o.Egress), holders: make(chan struct{}, maxHolders), lines: map[cooldown.Authority]*line{}}
 	c.private = c.transport(c.guard.dialer.DialContext)
-	c.outside = c.transport(newGuard(o.Egress).dial)
-	base := c.transport(c.guard.dial)
+	c.outside = c.guarded(newGuard(o.Egress))
+	base := c.guarded(c.guard)
 	base.DialContext = cooldownhttp.DialContext(base.DialContext)
 	c.public = &cooldownhttp.Transport{
 		Base:         base,
@@ -106,7 +108,7 @@ func (c *Client) transport(dial DialFunc) *http.Transport {
 	if c.opts.Dial != nil {
 		dial = c.opts.Dial
 	}
-	return &http.Transport{
+	t := &http.Transport{
 		DialContext:            dial,
 		TLSClientConfig:        &tls.Config{RootCAs: c.opts.RootCAs, MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout:    dialTimeout,
@@ -118,6 +120,23 @@ func (c *Client) transport(dial DialFunc) *http.Transport {
 		DisableCompression:     true, // encodings are asked for, bounded and checked by ReadBody
 		ForceAttemptHTTP2:      c.opts.Dial == nil,
 	}
+	if c.opts.Proxy != nil {
+		t.Proxy = func(r *http.Request) (*url.URL, error) { return c.opts.Proxy(r.URL) }
+	}
+	return t
+}
+
+// guarded is a transport to public hosts, whose connections and tunnels g judges.
+func (c *Client) guarded(g *guard) *http.Transport {
+	t := c.transport(g.dial)
+	if c.opts.Proxy != nil {
+		g.through(c.opts.Proxy)
+		t.Proxy = func(r *http.Request) (*url.URL, error) { return g.proxy(r, c.opts.Proxy) }
+		t.GetProxyConnectHeader = func(ctx context.Context, _ *url.URL, target string) (http.Header, error) {
+			return nil, g.judge(ctx, target)
+		}
+	}
+	return t
 }
 
 // transition logs and counts what the cooldown decided: one line per transition, none per refused
