@@ -175,7 +175,7 @@ func tunnel(w http.ResponseWriter, r *http.Request) {
 	both.Wait()
 }
 
-// R95 R52: through a proxy as well, nothing is sent to an authority once its 429 is known: no
+// R34 R95: through a proxy as well, nothing is sent to an authority once its 429 is known: no
 // request, and no tunnel.
 func TestNothingIsSentThroughAProxyInACooldown(t *testing.T) {
 	for _, scheme := range []string{"http", "https"} {

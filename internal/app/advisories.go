@@ -83,8 +83,8 @@ func (r *rulebook) follow(ctx context.Context, c config.Advisories) error {
 		return nil
 	}
 	close(old.replaced)
-	old.running.Lock()   // until it looks no more
-	old.running.Unlock() //nolint:staticcheck // it was only waited for
+	old.running.Lock() // until it looks no more
+	defer old.running.Unlock()
 	var err error
 	if old.store != nil {
 		err = old.store.Close()

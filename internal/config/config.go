@@ -188,7 +188,7 @@ type Telemetry struct {
 // Options are the layers above the defaults, and what Load may ask.
 type Options struct {
 	File    string            // path of the YAML file; "" = none
-	Environ []string          // "KEY=value" lines; ECLUSE_ variables and those of proxies are looked at
+	Environ []string          // "KEY=value" lines; only ECLUSE_ variables and proxies are looked at
 	Flags   map[string]string // by key path, only those given
 	// Ecosystems are those that mounts and rules may speak of.
 	Ecosystems registry.Ecosystems

@@ -201,7 +201,7 @@ func TestPrivateRedirectBehindAProxy(t *testing.T) {
 	}
 }
 
-// R1 R9: the cooldown is the upstream's, also behind a proxy: after its 429 nothing is sent to the
+// R1 R34: the cooldown is the upstream's, also behind a proxy: after its 429 nothing is sent to the
 // proxy for it. What the proxy itself answers to CONNECT is no answer of the upstream's.
 func TestCooldownBehindAProxy(t *testing.T) {
 	origin, roots := tlsOrigin(t, func(w http.ResponseWriter, _ *http.Request) {
