@@ -15,7 +15,7 @@
 //		permit.Release(time.Now())
 //		return err
 //	}
-//	permit.Finish(time.Now(), response.StatusCode, retryafter.Parse(response.Header.Values("Retry-After"), time.Now()))
+//	permit.Finish(time.Now(), response.StatusCode, retryafter.ParseHeader(response.Header, time.Now()))
 //
 // The rules, in short. A 429 starts a cooldown, and so does a 503 with a usable hint; nothing else
 // does. A usable hint (Retry-After, well formed and greater than zero) is kept as given up to

@@ -63,7 +63,7 @@ func get(ctx context.Context, clock Clock, transport http.RoundTripper, req *htt
 	out := Outcome{Status: resp.StatusCode, RequestID: firstOf(resp.Header, opt.RequestIDs)}
 	if resp.StatusCode == http.StatusTooManyRequests {
 		// What the header says is taken first, then the body is closed, then anybody may wait.
-		out.RetryAfter = retryafter.Parse(resp.Header.Values("Retry-After"), clock.Now())
+		out.RetryAfter = retryafter.ParseHeader(resp.Header, clock.Now())
 		out.CloseErr = resp.Body.Close()
 		return nil, out, statusError(out)
 	}

@@ -195,3 +195,23 @@ func TestOddHeaders(t *testing.T) {
 		}
 	}
 }
+
+// R104: a wait that is named in milliseconds is kept, beside a shorter Retry-After too.
+func TestMilliseconds(t *testing.T) {
+	w := newWorld()
+	throttled, _ := respond(w, 429, "", http.Header{"Retry-After": {"3"}, "Retry-After-Ms": {"7500"}})
+	good, _ := respond(w, 200, "items", nil)
+	answers := []*http.Response{throttled, good}
+	before := w.clock().Elapsed()
+	_, err := Get(t.Context(), New(Options{Clock: w.clock()}), transport(func(*http.Request) (*http.Response, error) {
+		next := answers[0]
+		answers = answers[1:]
+		return next, nil
+	}), request(t, http.MethodGet), GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if waited := w.clock().Elapsed() - before; waited != 8*time.Second {
+		t.Errorf("waited %v", waited)
+	}
+}

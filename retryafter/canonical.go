@@ -28,14 +28,14 @@ func (r Report) Canonical() Canonical {
 	switch {
 	case r.Notes&(NoteOversized|NoteUnrepresentable) != 0,
 		r.Kind == KindSeconds && r.Seconds > canonicalSeconds,
-		r.Kind == KindDate && !recordable(r.Date):
+		r.Kind == KindDate && r.Date.Year() > maxYear:
 		return Canonical{Kind: canonicalOverlong}
 	case r.Kind == KindSeconds:
 		return Canonical{Kind: r.Kind.String(), Value: r.Seconds}
 	case r.Kind == KindDate && r.Form == FormRFC850:
-		return Canonical{Kind: canonicalRFC850, Value: r.Date.Unix()}
+		return Canonical{Kind: canonicalRFC850, Value: r.recordedDate()}
 	case r.Kind == KindDate:
-		return Canonical{Kind: r.Kind.String(), Value: r.Date.Unix()}
+		return Canonical{Kind: r.Kind.String(), Value: r.recordedDate()}
 	}
 	return Canonical{Kind: r.Kind.String()}
 }
@@ -70,8 +70,8 @@ func (r Report) Timing() Timing {
 	switch {
 	case r.Notes&(NoteOversized|NoteUnrepresentable) != 0:
 	case r.Kind == KindDate:
-		if recordable(r.Date) {
-			t.NotBeforeUnix = new(r.Date.Unix())
+		if r.Date.Year() <= maxYear {
+			t.NotBeforeUnix = new(r.recordedDate())
 		}
 	case r.Kind == KindSeconds:
 		if t.NotBeforeUnix = secondsAfter(received, r.Seconds); t.NotBeforeUnix != nil {
@@ -95,6 +95,13 @@ func secondsAfter(received time.Time, n int64) *int64 {
 	}
 	return new(from + n)
 }
+
+// firstSecond is 0001-01-01T00:00:00Z, in Unix seconds.
+const firstSecond = -62135596800
+
+// recordedDate is the date of a report, in Unix seconds, as a record holds it. The year 0, which
+// the grammar allows, is as past as the year 1, which a record can hold.
+func (r Report) recordedDate() int64 { return max(r.Date.Unix(), firstSecond) }
 
 // recordable reports whether a record can hold the instant.
 func recordable(t time.Time) bool { return t.Year() >= 1 && t.Year() <= maxYear }

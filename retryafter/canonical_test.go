@@ -118,14 +118,42 @@ func TestS11ImpossibleFields(t *testing.T) {
 	}
 }
 
-// S12: a wrong weekday is noted, an unreal one invalid; years from 1000; second 60 is the following
-// instant.
+// S12: a wrong weekday is noted, an unreal one invalid; years have four digits; second 60 is the
+// following instant.
 func TestS12Strictness(t *testing.T) {
 	wantCanonical(t, "date", noon.Unix()+120, "Mon, 01 Dec 2026 12:02:00 GMT")
 	wantCanonical(t, "invalid", 0, "Mox, 01 Dec 2026 12:02:00 GMT")
-	wantCanonical(t, "invalid", 0, "Mon, 01 Dec 0999 12:02:00 GMT")
+	wantCanonical(t, "invalid", 0, "Mon, 01 Dec 999 12:02:00 GMT")
 	wantCanonical(t, "date", time.Date(1000, time.December, 1, 12, 2, 0, 0, time.UTC).Unix(), "Mon, 01 Dec 1000 12:02:00 GMT")
 	wantCanonical(t, "date", time.Date(2026, time.December, 2, 0, 0, 0, 0, time.UTC).Unix(), "Tue, 01 Dec 2026 23:59:60 GMT")
+}
+
+// S12, S15: a year before 1000 is written with four digits like any other, and is past: no fallback
+// stands in for it. What no record can hold, the year 0, is recorded as the first second of the
+// year 1.
+func TestYearsBefore1000(t *testing.T) {
+	first := time.Date(1, time.January, 1, 0, 0, 0, 0, time.UTC)
+	for value, want := range map[string]time.Time{
+		"Sun, 01 Dec 0999 12:02:00 GMT": time.Date(999, time.December, 1, 12, 2, 0, 0, time.UTC),
+		"Mon, 01 Jan 0001 00:00:00 GMT": first, // what a server prints whose time was never set
+		"Mon Jan  1 00:00:00 0001":      first,
+		"Sat, 01 Jan 0000 00:00:00 GMT": time.Date(0, time.January, 1, 0, 0, 0, 0, time.UTC),
+		"Tue Feb 29 00:00:00 0000":      time.Date(0, time.February, 29, 0, 0, 0, 0, time.UTC),
+	} {
+		r := parse(value)
+		if delay, ok := r.Delay(); r.Kind != retryafter.KindDate || !r.Date.Equal(want) || !ok || delay != 0 || r.Notes != 0 {
+			t.Errorf("%s: %+v", value, r)
+		}
+		if s, ok := r.DelaySeconds(); s != 0 || !ok {
+			t.Errorf("%s: %d seconds, %v", value, s, ok)
+		}
+		recorded := max(want.Unix(), first.Unix())
+		wantCanonical(t, "date", recorded, value)
+		if timing := r.Timing(); timing.NotBeforeUnix == nil || *timing.NotBeforeUnix != recorded {
+			t.Errorf("%s: timing %+v", value, timing)
+		}
+	}
+	wantInvalid(t, "Tue, 29 Feb 0001 00:00:00 GMT")
 }
 
 // S13: two-digit years are at most 50 years ahead of the receipt, to the second, and across the end

@@ -14,12 +14,8 @@ const (
 	shapeAsctime = " MMM dd hh:mm:ss YYYY"
 )
 
-const (
-	// a four-digit year begins with a digit of meaning
-	firstYear = 1000
-	// RFC 9110 section 5.6.7: a two-digit year more than 50 years ahead is in the past
-	futureYears = 50
-)
+// RFC 9110 section 5.6.7: a two-digit year more than 50 years ahead is in the past.
+const futureYears = 50
 
 // fields are the numbers of a date as written.
 type fields struct {
@@ -146,9 +142,10 @@ func (f fields) instant() time.Time {
 	return time.Date(f.year, f.month, f.day, f.hour, f.minute, f.second, 0, time.UTC)
 }
 
-// resolve completes r with a date whose year is written out.
+// resolve completes r with a date whose year is written out: any four digits, so that a server
+// which prints its zero time names a past date.
 func resolve(r *Report, form Form, f fields, day time.Weekday) {
-	if f.year < firstYear || !f.exists() {
+	if !f.exists() {
 		return
 	}
 	r.Kind, r.Form, r.Date = KindDate, form, f.instant()

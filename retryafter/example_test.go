@@ -44,6 +44,17 @@ func ExampleParse() {
 	// invalid  0 false [duplicate]
 }
 
+func ExampleParseHeader() {
+	received := time.Date(2026, time.December, 1, 12, 0, 0, 0, time.UTC)
+	header := http.Header{}
+	header.Set("Retry-After", "5")
+	header.Set("x-ms-retry-after-ms", "20500")
+	r := retryafter.ParseHeader(header, received)
+	seconds, _ := r.DelaySeconds()
+	fmt.Println(r.Kind, r.Form, seconds)
+	// Output: seconds milliseconds 21
+}
+
 func ExampleReport_Canonical() {
 	received := time.Date(2026, time.December, 1, 12, 0, 0, 0, time.UTC)
 	for _, value := range []string{"30", "31", "Tue, 01 Dec 2026 12:02:00 GMT"} {

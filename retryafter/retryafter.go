@@ -3,7 +3,8 @@
 // [Parse] reports what a response said (RFC 9110 section 10.2.3, with the three date forms of
 // section 5.6.7): exact, bounded, and without ever guessing. It knows no fallback, no maximum and
 // no clock; how long to wait, and whether to wait at all, is decided by the callers.
-// [FormatSeconds] and [FormatDate] print what Parse reads.
+// [FormatSeconds] and [FormatDate] print what Parse reads. [ParseHeader] also reads the fields in
+// milliseconds that some services send beside it, or in its place.
 //
 // Everything here is a pure function of its arguments and safe for concurrent use.
 //
@@ -47,13 +48,16 @@ func (k Kind) String() string {
 // Form says in which spelling the value came.
 type Form uint8
 
-// The forms of RFC 9110 sections 10.2.3 and 5.6.7.
+// The forms of RFC 9110 sections 10.2.3 and 5.6.7, and the one of the fields in milliseconds.
 const (
 	FormNone         Form = iota
 	FormDelaySeconds      // 120
 	FormIMFFixdate        // Tue, 01 Dec 2026 12:02:00 GMT
 	FormRFC850            // Tuesday, 01-Dec-26 12:02:00 GMT
 	FormAsctime           // Tue Dec  1 12:02:00 2026
+	// FormMilliseconds is a whole number of milliseconds in a field of its own; see
+	// [ParseMilliseconds].
+	FormMilliseconds
 )
 
 // String is the form's grammar name in lower case, or "" for FormNone.
@@ -67,6 +71,8 @@ func (f Form) String() string {
 		return "rfc850-date"
 	case FormAsctime:
 		return "asctime-date"
+	case FormMilliseconds:
+		return "milliseconds"
 	case FormNone:
 	}
 	return ""

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ecluse-gate/ecluse/cooldown"
+	"github.com/ecluse-gate/ecluse/retryafter"
 )
 
 // exchange is one request from its permit to its verdict: at most one request on the wire. It is
@@ -321,7 +322,7 @@ func (e *exchange) answer(response *http.Response) Attempt {
 		Began: e.began, Ended: t.now(),
 	}
 	if mayThrottle(response.StatusCode) {
-		a.RetryAfter = retryAfter(response, a.Ended)
+		a.RetryAfter = retryafter.ParseHeader(response.Header, a.Ended)
 		a.Throttled = cooldown.Throttles(a.Status, a.RetryAfter)
 	}
 	if !settled {

@@ -33,8 +33,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -82,8 +80,8 @@ type Attempt struct {
 	// Began is when the request was passed to Base, and Ended when its status or its failure was
 	// known.
 	Began, Ended time.Time
-	// RetryAfter is what the response's field says, as of Ended; read for the statuses that may
-	// throttle.
+	// RetryAfter is what the response's header says, as of Ended (retryafter.ParseHeader); read for
+	// the statuses that may throttle.
 	RetryAfter retryafter.Report
 	// Transition is what the response changed.
 	Transition cooldown.Transition
@@ -231,19 +229,6 @@ func (t *Transport) fits(r *http.Request, permit cooldown.Permit) error {
 // mayThrottle reports whether it takes a look at Retry-After to know what the response means.
 func mayThrottle(status int) bool {
 	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
-}
-
-// retryAfter reads the field. Names are compared in any case, as header fields that did not come
-// over the wire may not be in canonical form.
-func retryAfter(response *http.Response, now time.Time) retryafter.Report {
-	const name = "Retry-After"
-	values := response.Header.Values(name)
-	for key, more := range response.Header {
-		if key != name && strings.EqualFold(key, name) {
-			values = append(slices.Clip(values), more...)
-		}
-	}
-	return retryafter.Parse(values, now)
 }
 
 func (t *Transport) count(r *http.Request, a Attempt) {

@@ -28,7 +28,7 @@ func answerError(resp *http.Response) error {
 	s := resp.StatusCode
 	switch {
 	case s == http.StatusTooManyRequests || s == http.StatusServiceUnavailable:
-		if d, ok := retryafter.Parse(resp.Header.Values("Retry-After"), time.Now()).Delay(); ok && d > 0 {
+		if d, ok := retryafter.ParseHeader(resp.Header, time.Now()).Delay(); ok && d > 0 {
 			return &Postponed{Delay: min(d, longestWish), Status: s}
 		}
 	case s == http.StatusUnauthorized || s == http.StatusForbidden:

@@ -21,7 +21,7 @@ func PrivateStatus(resp *http.Response) error {
 		return &Forbidden{Status: s}
 	case s == http.StatusTooManyRequests || s == http.StatusRequestTimeout || s >= 500:
 		wait := TransientWait
-		if d, ok := retryafter.Parse(resp.Header.Values("Retry-After"), time.Now()).Delay(); ok {
+		if d, ok := retryafter.ParseHeader(resp.Header, time.Now()).Delay(); ok {
 			wait = max(wait, d)
 		}
 		return &Unavailable{Wait: wait, Reason: fmt.Sprintf("the private registry answered with status %d", s)}

@@ -232,7 +232,7 @@ func (c *Client) roundTrip(request *http.Request, want call, maxBytes int64) Out
 	}
 	out.ReceivedAt = c.now()
 	out.Status, out.RequestID = response.StatusCode, wire.RequestID(response.Header)
-	out.RetryAfter = retryafter.Parse(response.Header.Values("Retry-After"), out.ReceivedAt)
+	out.RetryAfter = retryafter.ParseHeader(response.Header, out.ReceivedAt)
 	out.ETags = evidence(response.Header, nil)
 	if !slices.Contains(want.accept, response.StatusCode) {
 		out.Failure = c.refused(request.Context(), &out, response)
