@@ -2,6 +2,7 @@ package retryafter
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"time"
 )
@@ -31,7 +32,7 @@ func values(header map[string][]string, name string) []string {
 	all := header[name]
 	for key, more := range header {
 		if key != name && strings.EqualFold(key, name) {
-			all = append(all[:len(all):len(all)], more...)
+			all = append(slices.Clip(all), more...)
 		}
 	}
 	return all
