@@ -431,12 +431,15 @@ func TestFactsOfAnOldListing(t *testing.T) {
 // R99: a document that an earlier process has read a moment ago says no to nobody: this process
 // does not know of what may have been published before it began.
 func TestKeptDocumentOfAMomentAgo(t *testing.T) {
-	inWorld(t, "", func(w *world) {
+	const yaml = "cache: {diskBytes: 1GiB}"
+	inWorld(t, yaml, func(w *world) {
 		w.public.Publish("a", "1.0.0", longAgo, nil)
 		w.want(w.get("/npm/a"), 200, -1)
 		synctest.Wait()
 		w.public.Publish("a", "2.0.0", longAgo, nil)
-		w.restart("")
+		w.restart(yaml)
+		w.want(w.get("/npm/a"), 200, -1)
+		w.sent(1) // the document is kept, or nothing is proved below
 		w.want(w.get("/npm/a/2.0.0"), 200, -1)
 		w.want(w.get("/npm/a/3.0.0"), 404, -1) // it has been read by this process now
 		w.sent(2)

@@ -1,7 +1,11 @@
 package app
 
 import (
+	"archive/zip"
+	"bytes"
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -62,6 +66,56 @@ func TestAdvisoriesReachTheRules(t *testing.T) {
 	}
 	w.want(w.get("/npm/a/-/a-2.0.0.tgz"), 403, -1)
 	w.app.Close()
+}
+
+// Every mount's export is read whatever became of the others, what failed is logged, and an export
+// that was read is asked for again with its validator.
+func TestReadAdvisories(t *testing.T) {
+	const yaml = "advisories: {source: 'http://registry.test:80/osv/{ecosystem}.zip'}\nrules: {known-bad: {type: DenyIfAdvisory, minCVSS: 7}}"
+	inWorld(t, yaml, func(w *world) {
+		var export bytes.Buffer
+		zw := zip.NewWriter(&export)
+		file, err := zw.Create("GHSA-test-0001.json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.WriteString(file, badAdvisory)
+		_ = zw.Close()
+		w.public.Answer(func(rw http.ResponseWriter, r *http.Request) bool {
+			switch {
+			case r.URL.Path != "/osv/npm.zip":
+				rw.WriteHeader(http.StatusForbidden)
+			case r.Header.Get("If-None-Match") == `"1"`:
+				rw.WriteHeader(http.StatusNotModified)
+			default:
+				rw.Header().Set("ETag", `"1"`)
+				_, _ = rw.Write(export.Bytes())
+			}
+			return true
+		})
+		for n := range 2 {
+			err := w.app.ReadAdvisories(w.t.Context())
+			if err == nil || !strings.Contains(err.Error(), "403") {
+				t.Errorf("look %d: %v", n, err)
+			}
+			failed := w.lines("advisory refresh failed; keeping the last good data")
+			if len(failed) != n+1 || failed[n]["ecosystem"] != "pypi" || failed[n]["level"] != "WARN" {
+				t.Errorf("look %d: log %v", n, failed)
+			}
+		}
+		w.sent(4)
+		if got := w.public.Seen()[2].Header.Get("If-None-Match"); got != `"1"` {
+			t.Errorf("the validator was not sent: %q", got)
+		}
+		w.app.Close()
+		w.public.Always(http.StatusForbidden)
+		w.dataDir = t.TempDir()
+		w.start(yaml)
+		if err := w.app.ReadAdvisories(w.t.Context()); strings.Count(fmt.Sprint(err), "403") != 2 {
+			t.Errorf("two that fail: %v", err)
+		}
+		w.app.Close()
+	})
 }
 
 // A pause that the source asks for is kept as it was judged at its receipt; an answer that asks for

@@ -2,12 +2,14 @@ package documents
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 )
 
 func openArchive(t *testing.T, dir string) *Archive {
@@ -34,6 +36,28 @@ func keptBody(t *testing.T, a *Archive, name string) string {
 	_, rest, _ := strings.Cut(string(text), "\n")
 	_, body, _ := strings.Cut(rest, "\n")
 	return body
+}
+
+// A document that is dropped while it is written is given up before it is in place: no reader finds
+// it between its last byte and its removal.
+func TestDropGivesUpTheWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := openArchive(t, t.TempDir())
+		defer a.Close() // its writer belongs to the bubble
+		a.mu.Lock()
+		a.writing = "a" // as while its body is on its way
+		a.mu.Unlock()
+		go a.drop("a")
+		synctest.Wait()
+		if err := a.put(saving{name: "a", body: []byte("x")}, io.Discard); !errors.Is(err, errDropped) {
+			t.Errorf("put: %v", err)
+		}
+		a.mu.Lock()
+		a.writing = ""
+		a.changed.Broadcast()
+		a.mu.Unlock()
+		synctest.Wait()
+	})
 }
 
 // A document that is dropped does not come to the disk afterwards, wherever it was on its way

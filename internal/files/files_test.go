@@ -1,11 +1,14 @@
 package files
 
 import (
+	"bytes"
+	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -140,6 +143,34 @@ func TestThrottled(t *testing.T) {
 		wg.Wait()
 		if w.Sent(1); relayed != 1 || collapsed != 8 {
 			t.Errorf("%d relayed, %d collapsed", relayed, collapsed)
+		}
+	})
+}
+
+// C17: a companion that the upstream packed unasked is unpacked and verified, and its length is
+// that of what is sent.
+func TestPackedCompanion(t *testing.T) {
+	toy.Inside(t, func(t *testing.T, w *toy.World) {
+		f, p := &Files{Ecosystem: toy.Name, Metrics: w.Metrics}, place(t, w, true)
+		text := fakenpm.File("a", "1")
+		var packed bytes.Buffer
+		zw := gzip.NewWriter(&packed)
+		_, _ = zw.Write(text)
+		_ = zw.Close()
+		w.Public.Answer(func(rw http.ResponseWriter, _ *http.Request) bool {
+			rw.Header().Set("Content-Encoding", "gzip")
+			rw.Header().Set("Content-Length", strconv.Itoa(packed.Len()))
+			_, _ = rw.Write(packed.Bytes())
+			return true
+		})
+		a, err := f.Get(t.Context(), Request{Method: http.MethodGet, Kind: upstream.Companion, What: "a-1.tgz.metadata"}, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Body.Close()
+		body, err := io.ReadAll(a.Body)
+		if err != nil || !bytes.Equal(body, text) || a.Header.Get("Content-Length") != strconv.Itoa(len(text)) || a.Header.Get("Content-Encoding") != "" {
+			t.Errorf("%v: %d bytes, %v", a.Header, len(body), err)
 		}
 	})
 }

@@ -80,3 +80,47 @@ func TestTypes(t *testing.T) {
 		t.Error("an error of ours")
 	}
 }
+
+// R41, R44, R92: each status of the private upstream has one meaning. What will pass is never a
+// fault for good, and a wait that it names is not shortened.
+func TestPrivateStatus(t *testing.T) {
+	const absent, forbidden, bad = 0, -1, -2
+	for _, c := range []struct {
+		status int
+		field  string
+		want   time.Duration // a wait, or one of the above
+	}{
+		{404, "", absent},
+		{410, "", absent},
+		{401, "", forbidden},
+		{403, "", forbidden},
+		{408, "", TransientWait},
+		{429, "", TransientWait},
+		{429, "0", TransientWait},
+		{429, "7200", 2 * time.Hour},
+		{500, "", TransientWait},
+		{503, "90", 90 * time.Second},
+		{503, "soon", TransientWait},
+		{302, "", bad},
+		{400, "", bad},
+	} {
+		resp := &http.Response{StatusCode: c.status, Header: http.Header{}}
+		if c.field != "" {
+			resp.Header.Set("Retry-After", c.field)
+		}
+		err := PrivateStatus(resp)
+		got := time.Duration(absent)
+		if _, ok := errors.AsType[*Forbidden](err); ok {
+			got = forbidden
+		} else if _, ok := errors.AsType[*BadUpstream](err); ok {
+			got = bad
+		} else if e, ok := errors.AsType[*Unavailable](err); ok {
+			if got = e.Wait; e.Cooldown {
+				t.Errorf("%d: the private upstream has no cooldown", c.status)
+			}
+		}
+		if got != c.want {
+			t.Errorf("%d %q: %T %v", c.status, c.field, err, err)
+		}
+	}
+}
