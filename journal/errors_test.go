@@ -56,7 +56,7 @@ func TestErrorsAreTyped(t *testing.T) {
 			t.Errorf("%s: %v", name, tt.err)
 		}
 	}
-	if err := open(filepath.Join(root, "none")); !errors.Is(err, fs.ErrNotExist) {
+	if err := open(filepath.Join(root, "none")); !errors.Is(err, journal.CodeFolder) || !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the cause is lost: %v", err)
 	}
 }

@@ -89,7 +89,8 @@ func (j *Journal) start(founding any) error {
 }
 
 // Open takes an existing journal's lock, completes what a killed process left unfinished, and loads
-// and verifies everything. A marker whose exchange a record finishes is removed; nothing else is.
+// and verifies everything. A marker whose exchange a record finishes is removed; nothing else is. A
+// folder that does not exist is CodeFolder and, for errors.Is, fs.ErrNotExist as well.
 func Open(dir string, l *Layout, opt Options) (*Journal, error) {
 	if err := l.validate(); err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/x509"
 	"encoding/pem"
+	"fmt"
 	"net"
 	"net/netip"
 	"net/url"
@@ -93,7 +94,7 @@ func (l *loader) askTools(ctx context.Context) {
 
 func (l *loader) askTool(ctx context.Context, m *Mount) {
 	path, tool, v := m.key(keyPublic), m.Ecosystem, value{layer: FromTool(m.Ecosystem)}
-	advice := "set it, or give --" + tool + " URL"
+	advice := fmt.Sprintf("set it, give --%s URL, or switch the mount off with %s: false", tool, m.key(keyEnabled))
 	ask := l.opts.Tools[tool]
 	if ask == nil {
 		l.fail(path, v, "not set; %s", advice)

@@ -394,6 +394,7 @@ func TestYAML(t *testing.T) {
 		{"empty group", "serve:\n", ""},
 		{"empty document", "---\n", ""},
 		{"syntax", "serve: {hold: 1s\n", "not readable as YAML"},
+		{"a scope without quotes", "\nrules: {a: {type: AllowByIdentity, packages: [@acme/x]}}\n", "not readable as YAML: a value that begins with @, % or a backquote must be quoted"},
 		{"duplicate key", "listen: a:1\nlisten: b:2\n", "duplicate key; first on line 1"},
 		{"two documents", "listen: a:1\n---\nlisten: b:2\n", "second YAML document"},
 		{"not a mapping", "- a\n", "must consist of settings"},

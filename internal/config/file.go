@@ -130,6 +130,8 @@ func syntaxProblem(err error, data []byte) (line int, text string) {
 	line = min(e.Mark.Line, len(lines)) // what is missing at the end is missed on the line after it
 	if line > 0 && strings.HasPrefix(strings.TrimLeft(lines[line-1], " "), "\t") {
 		text += "; indent with spaces, not with tabs"
+	} else if strings.HasPrefix(text, "found character that cannot start any token") {
+		text = "a value that begins with @, % or a backquote must be quoted"
 	}
 	return line, text
 }

@@ -191,7 +191,7 @@ func runEndpoints(ctx context.Context, gate *app.App, endpoints []endpoint, drai
 	group.Go(func() error {
 		<-ctx.Done()
 		gate.Drain()
-		logger.Info("stopping", slog.Duration("drain", drain))
+		logger.Info("stopping", slog.Float64("drain_seconds", drain.Seconds()))
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 		defer cancel()
 		var err error
