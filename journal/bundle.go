@@ -27,12 +27,7 @@ func ReadFiles(dir string, l *Layout) (Files, *Record, error) {
 		return nil, nil, l.folder(err)
 	}
 	kept := keeping{d, Files{}}
-	r, faults := load(kept, l)
-	if len(faults) == 0 {
-		if f := l.compare(d, r); f != nil {
-			faults = append(faults, f)
-		}
-	}
+	r, faults := loadDir(kept, d, l)
 	if len(faults) > 0 {
 		return nil, nil, faults[0]
 	}
@@ -85,9 +80,9 @@ func (m memory) Read(name string, maxBytes int64) ([]byte, error) {
 
 // Restore writes a journal that [Journal.Export] or [ReadFiles] returned to an empty or absent
 // folder, perhaps elsewhere. Everything is verified before anything is written. The copy of an
-// exported journal also gets the record of its import, and is free. The founding entry is written
-// last: an interrupted restoration leaves a folder without provenance, which nothing accepts as a
-// journal.
+// exported journal also gets the record of its import, and is free. A copy that is older than what
+// the folder's place is known for is refused. The founding entry is written last: an interrupted
+// restoration leaves a folder without provenance, which nothing accepts as a journal.
 func (f Files) Restore(dir string, l *Layout, opt Options) (err error) {
 	r, faults, err := f.Inspect(l)
 	if err != nil {
@@ -123,6 +118,9 @@ func (f Files) Restore(dir string, l *Layout, opt Options) (err error) {
 // headed writes the head of a journal that is about to be restored to d, and gives the files with
 // the record of the import, if there is one.
 func (f Files) headed(d *durable.Dir, l *Layout, r *Record) (Files, error) {
+	if err := f.outdated(d, l, r); err != nil {
+		return nil, err
+	}
 	if r.Exported() {
 		can, err := l.canHead(d, r, r.planDigest)
 		if err == nil {
@@ -136,6 +134,22 @@ func (f Files) headed(d *durable.Dir, l *Layout, r *Record) (Files, error) {
 		return f, nil
 	}
 	return f, l.advance(d, r)
+}
+
+// outdated refuses files that are behind the head which an earlier journal of the same plan left
+// beside the folder: to restore them would put an older copy back. What an interrupted restoration
+// of the same files left is theirs.
+func (f Files) outdated(d *durable.Dir, l *Layout, r *Record) error {
+	after := r.clone()
+	if after.Exported() {
+		if _, err := f.imported(l, after, true); err != nil {
+			return err
+		}
+	}
+	if fault := l.compare(d, after); fault != nil {
+		return fault
+	}
+	return nil
 }
 
 // empty refuses a folder with files in it.

@@ -113,7 +113,7 @@ func (j *Journal) restore() error {
 	if err != nil {
 		return j.layout.folder(err)
 	}
-	r, faults := loadDir(j.dir, j.layout)
+	r, faults := loadDir(j.dir, j.dir, j.layout)
 	if len(faults) > 0 {
 		return faults[0]
 	}
@@ -291,7 +291,7 @@ func (j *Journal) Begin(now time.Time, q Request) (*Exchange, error) {
 	if s := j.record.Status(now, q.Attempt); !s.May() {
 		return nil, j.layout.blocked(s)
 	}
-	if j.record.events() >= MaxRestrictions {
+	if j.record.Full() {
 		return nil, j.layout.full()
 	}
 	if q.Attempt != "" && (q.Method != "POST" || !j.record.facts[q.Attempt].Open) {

@@ -53,8 +53,8 @@ func load(from store, l *Layout) (*Record, []*Error) {
 }
 
 // loadDir is load for a folder: what is kept beside it counts too.
-func loadDir(d *durable.Dir, l *Layout) (*Record, []*Error) {
-	r, faults := load(d, l)
+func loadDir(from store, d *durable.Dir, l *Layout) (*Record, []*Error) {
+	r, faults := load(from, l)
 	if len(faults) == 0 {
 		if f := l.compare(d, r); f != nil {
 			faults = append(faults, f)
@@ -219,6 +219,6 @@ func Inspect(dir string, l *Layout) (*Record, []*Error, error) {
 	if err != nil {
 		return nil, nil, errors.Join(l.folder(err), d.Close())
 	}
-	r, faults := loadDir(d, l)
+	r, faults := loadDir(d, d, l)
 	return r, faults, d.Close()
 }

@@ -172,7 +172,7 @@ func (j *Journal) Resolve(now, reviewed, notBefore time.Time, d Doubt, statement
 	switch {
 	case !slices.ContainsFunc(append(r.Doubts(), r.Contestable(now)...), d.is):
 		return refuse("", "that request no longer needs resolving")
-	case r.events() >= MaxRestrictions:
+	case r.Full():
 		return Restriction{}, j.layout.full()
 	case reviewed.After(now):
 		return refuse("reviewed", "is in the future")

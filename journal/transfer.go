@@ -116,8 +116,8 @@ func (j *Journal) Export() (Files, error) {
 	if r.displaced {
 		return nil, j.layout.blocked(r.moved())
 	}
-	switch full := r.events() >= MaxRestrictions; {
-	case r.Exported() || full:
+	switch {
+	case r.Exported() || r.Full():
 	case r.events()+1 >= MaxRestrictions: // the import would have no room
 		return nil, j.layout.full()
 	default:
@@ -142,7 +142,7 @@ func (j *Journal) Withdraw() error {
 		return j.latched
 	case !r.Displaced():
 		return j.layout.fault(CodeInvalid, "", "", "the journal is not exported, and what is kept beside its folder is there: there is nothing to withdraw")
-	case !r.Exported() && r.events() >= MaxRestrictions:
+	case !r.Exported() && r.Full():
 		return j.layout.full()
 	}
 	if _, err := j.write(Numbered(typeTransfer, len(r.transfers)), r.settling(actionWithdraw)); err != nil {

@@ -87,15 +87,8 @@ func TestExport(t *testing.T) {
 			if err := os.RemoveAll(dir); err != nil {
 				t.Fatal(err)
 			}
-			head, _ := os.ReadFile(dir + ".head")
-			if err := files.Restore(dir, layout, unsynced); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(dir+".head", head, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if got := read(dir); got != invalid {
-				t.Errorf("the bundle over the withdrawn journal: %q", got)
+			if err := files.Restore(dir, layout, unsynced); codeOf(err) != invalid {
+				t.Errorf("the bundle over the withdrawn journal: %v", err)
 			}
 		})
 	}
@@ -300,5 +293,73 @@ func TestTransfersCount(t *testing.T) {
 	restrict(t, l, now, header(now, "99999999999999999999"))
 	if _, err := l.Resolve(now, now, now.Add(quiet), l.Record().Doubts()[0], approved); !errors.Is(err, journal.CodeLimit) {
 		t.Errorf("a statement in a full journal: %v", err)
+	}
+}
+
+// S153: a bundle that is older than the journal which stood in a place is not put back there, while
+// a restoration that was interrupted can be repeated, and the newest bundle may come back to the
+// folder that it left.
+func TestOlderBundleIsNotPutBack(t *testing.T) {
+	j := crashed(t, 10)
+	home := j.Dir()
+	files, err := j.Export()
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.Close()
+	away := filepath.Join(journaltest.Dir(t), "away")
+	leave := func(dir string) {
+		t.Helper()
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	restore := func(dir string) error { return files.Restore(dir, layout, unsynced) }
+
+	// Interrupted after any step, and repeated.
+	for step := 0; ; step++ {
+		n := 0
+		failing := unsynced
+		around := unsynced.Around
+		failing.Around = func(name, file string, call func() error) error {
+			if n++; n > step {
+				return errors.New("the process was killed")
+			}
+			if around != nil {
+				return around(name, file, call)
+			}
+			return call()
+		}
+		err := files.Restore(away, layout, failing)
+		if err == nil {
+			break
+		}
+		leave(away)
+		if err := restore(away); err != nil {
+			t.Fatalf("repeated after %d steps: %v", step, err)
+		}
+		leave(away)
+	}
+
+	k := reopen(t, away)
+	if _, err := k.Append("attempt-0100.json", attempt{planDigest(), 100}); err != nil {
+		t.Fatal(err)
+	}
+	k.Close()
+	newer := contents(t, away)
+	leave(away)
+	if err := restore(away); codeOf(err) != invalid {
+		t.Errorf("an older bundle in the place of a newer journal: %v", err)
+	}
+	if got := contents(t, away); len(got) != 0 {
+		t.Errorf("%d files were written", len(got))
+	}
+	leave(away)
+	if err := journal.Files(newer).Restore(away, layout, unsynced); err != nil {
+		t.Errorf("the newest copy: %v", err)
+	}
+	leave(home)
+	if err := restore(home); err != nil {
+		t.Errorf("back where it came from: %v", err)
 	}
 }
