@@ -43,18 +43,11 @@ func values(header map[string][]string, name string) []string {
 // one value. The report is of [KindSeconds] and [FormMilliseconds], in seconds that are rounded up,
 // so that rounding never shortens a wait.
 func ParseMilliseconds(values []string, received time.Time) Report {
-	r := Report{Received: received}
-	switch {
-	case len(values) == 0:
-		return r
-	case len(values) > 1:
-		r.Kind, r.Notes = KindInvalid, NoteDuplicate
+	r, value, ok := single(values, received)
+	if !ok {
 		return r
 	}
-	if oversized(values[0]) {
-		r.Notes |= NoteOversized
-	}
-	millis, ok, fits := digits(trim(values[0]))
+	millis, ok, fits := digits(value)
 	if !ok {
 		r.Kind = KindInvalid
 		return r

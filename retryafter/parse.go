@@ -15,23 +15,32 @@ import (
 // zones than GMT, wrong case and stray spaces are invalid. Only spaces and tabs around the value
 // are dropped (section 5.5).
 func Parse(values []string, received time.Time) Report {
-	r := Report{Received: received}
-	switch {
-	case len(values) == 0:
-		return r
-	case len(values) > 1:
-		// Neither value is to be trusted, so neither is looked at, and the shorter one cannot win.
-		r.Kind, r.Notes = KindInvalid, NoteDuplicate
+	r, value, ok := single(values, received)
+	if !ok {
 		return r
 	}
-	if oversized(values[0]) {
-		r.Notes |= NoteOversized
-	}
-	value := trim(values[0])
 	if one(&r, value); r.Kind == KindInvalid && isList(value, received) {
 		r.Notes |= NoteDuplicate
 	}
 	return r
+}
+
+// single gives the trimmed value of a field that has one, and the report so far; ok is false when
+// the report is complete without a value.
+func single(values []string, received time.Time) (r Report, value string, ok bool) {
+	r = Report{Received: received}
+	switch {
+	case len(values) == 0:
+		return r, "", false
+	case len(values) > 1:
+		// Neither value is to be trusted, so neither is looked at, and the shorter one cannot win.
+		r.Kind, r.Notes = KindInvalid, NoteDuplicate
+		return r, "", false
+	}
+	if oversized(values[0]) {
+		r.Notes |= NoteOversized
+	}
+	return r, trim(values[0]), true
 }
 
 // oversized counts characters: a byte that is not UTF-8 counts as one, so a Latin-1 field is

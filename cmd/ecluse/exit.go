@@ -62,11 +62,6 @@ func report(sys *cli.System, err error) cli.Code {
 	return code
 }
 
-// exitCodes adds the list of a command's exit codes to the end of its help.
-func exitCodes(c *cobra.Command, codes ...cli.Code) {
-	cli.ExitCodes(c, codes...)
-}
-
 // markUsage makes every command of the tree answer a wrong number of arguments, and a name that is
 // no command, with a usageError, which cobra itself does not type.
 func markUsage(c *cobra.Command) {

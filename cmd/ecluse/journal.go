@@ -21,7 +21,7 @@ func newJournal(sys *cli.System) *cobra.Command {
 		Short: "Inspect, verify and move the journal of a run, and resolve interrupted requests",
 		Long:  "Works on the journal folder of ecluse source, offline.",
 	}
-	exitCodes(c, cli.Done, cli.Usage)
+	cli.ExitCodes(c, cli.Done, cli.Usage)
 	c.AddCommand(newJournalShow(sys), newJournalVerify(sys), newJournalResolve(sys), newJournalExport(sys), newJournalImport(sys))
 	return c
 }
@@ -47,7 +47,7 @@ func newJournalShow(sys *cli.System) *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
-	exitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Usage)
+	cli.ExitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Usage)
 	return c
 }
 
@@ -73,7 +73,7 @@ func newJournalVerify(sys *cli.System) *cobra.Command {
 			return soundness(report, err)
 		},
 	}
-	exitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Usage)
+	cli.ExitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Usage)
 	return c
 }
 
@@ -144,7 +144,7 @@ func newJournalResolve(sys *cli.System) *cobra.Command {
 	c.MarkFlagsOneRequired("plan", "input")
 	c.MarkFlagsMutuallyExclusive("plan", "input")
 	c.MarkFlagsMutuallyExclusive("end-wait", "input")
-	exitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Usage)
+	cli.ExitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Usage)
 	return c
 }
 
@@ -184,7 +184,7 @@ func newJournalExport(sys *cli.System) *cobra.Command {
 	c.Flags().BoolVar(&withdraw, "withdraw", false, "state that no other copy is used, and go on in this folder")
 	c.MarkFlagsOneRequired("out", "withdraw")
 	c.MarkFlagsMutuallyExclusive("out", "withdraw")
-	exitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Usage)
+	cli.ExitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Usage)
 	return c
 }
 
@@ -214,6 +214,6 @@ func newJournalImport(sys *cli.System) *cobra.Command {
 	}
 	c.Flags().StringVar(&dir, "journal", "", "private folder for the journal")
 	require(c, "journal")
-	exitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Usage)
+	cli.ExitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Usage)
 	return c
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // constructor makes one sub-command. Each lives in a file of its own and lists its exit codes with
-// exitCodes.
+// cli.ExitCodes.
 type constructor func(*cli.System) *cobra.Command
 
 // commands are the sub-commands beside those of the gate, in the order in which help shows them.

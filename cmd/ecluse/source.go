@@ -28,7 +28,7 @@ func newSource(sys *cli.System) *cobra.Command {
 			"Nothing is written without an approved plan, no write with an unknown outcome is repeated, and a wait that the\n" +
 			"service asked for binds every later run too. Each command prints one JSON document; see docs/source.md.",
 	}
-	exitCodes(c, cli.Done, cli.Usage)
+	cli.ExitCodes(c, cli.Done, cli.Usage)
 	c.AddCommand(newSourcePlan(sys), newSourceApprove(sys), newSourceApply(sys), newSourceVerify(sys), newSourceResume(sys),
 		newSourceLater("recheck", "Check whether a Blob source is ready (not in this version)", sys),
 		newSourceLater("cleanup", "Plan the removal of what a run created (not in this version)", sys))
@@ -43,7 +43,7 @@ func newSourceLater(name, short string, sys *cli.System) *cobra.Command {
 			return conclude(sys, source.Refused(name, "not-supported", "ecluse source "+name+" is not supported by this version"))
 		},
 	}
-	exitCodes(c, cli.Done, cli.Refused, cli.Usage)
+	cli.ExitCodes(c, cli.Done, cli.Refused, cli.Usage)
 	return c
 }
 

@@ -35,7 +35,7 @@ func newSourcePlan(sys *cli.System) *cobra.Command {
 	c.Flags().StringVar(&out, "out", "", "output file of the plan")
 	require(c, "request", "out")
 	flags.add(c)
-	exitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Usage, cli.Interrupted)
+	cli.ExitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Usage, cli.Interrupted)
 	return c
 }
 
@@ -77,7 +77,7 @@ func newSourceApprove(sys *cli.System) *cobra.Command {
 	c.Flags().StringVar(&out, "out", "", "output file of the approved plan")
 	c.Flags().StringVar(&yes, "yes", "", "the fingerprint, or at least its first 8 hexadecimal digits, instead of an answer")
 	require(c, "out")
-	exitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Usage)
+	cli.ExitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Usage)
 	return c
 }
 
@@ -128,7 +128,7 @@ func newSourceApply(sys *cli.System) *cobra.Command {
 	c.Flags().StringVar(&places.Journal, "journal", "", "the private folder of the journal")
 	c.Flags().StringVar(&places.Receipts, "receipts", "", "the private folder of the receipts")
 	flags.add(c)
-	exitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Partial, cli.Waiting, cli.Usage, cli.Interrupted)
+	cli.ExitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Partial, cli.Waiting, cli.Usage, cli.Interrupted)
 	return c
 }
 
@@ -154,7 +154,7 @@ func newSourceVerify(sys *cli.System) *cobra.Command {
 	c.Flags().StringVar(&dir, "journal", "", "the private folder of the journal")
 	require(c, "journal")
 	flags.add(c)
-	exitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Partial, cli.Waiting, cli.Usage, cli.Interrupted)
+	cli.ExitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Partial, cli.Waiting, cli.Usage, cli.Interrupted)
 	return c
 }
 
@@ -185,6 +185,6 @@ func newSourceResume(sys *cli.System) *cobra.Command {
 	c.Flags().StringVar(&localRoot, "local-root", "", "folder of the files, if not the one in the plan")
 	require(c, "journal", "out")
 	flags.add(c)
-	exitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Partial, cli.Waiting, cli.Usage, cli.Interrupted)
+	cli.ExitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Partial, cli.Waiting, cli.Usage, cli.Interrupted)
 	return c
 }

@@ -9,13 +9,13 @@ import (
 	"net/http/httptest"
 	"net/http/httptrace"
 	"net/url"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/ecluse-gate/ecluse/cooldown"
 	"github.com/ecluse-gate/ecluse/cooldown/cooldownhttp"
+	"github.com/ecluse-gate/ecluse/internal/fake/tunnel"
 	"github.com/ecluse-gate/ecluse/retryafter"
 )
 
@@ -128,7 +128,7 @@ func proxyAs(t *testing.T, scheme string, roots *x509.CertPool) (use func(*http.
 	var n atomic.Int64
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodConnect {
-			tunnel(w, r)
+			tunnel.Serve(w, r, r.Host)
 			return
 		}
 		r.RequestURI = ""
@@ -154,25 +154,6 @@ func proxyAs(t *testing.T, scheme string, roots *x509.CertPool) (use func(*http.
 		t.Fatal(err)
 	}
 	return http.ProxyURL(address), n.Load
-}
-
-func tunnel(w http.ResponseWriter, r *http.Request) {
-	target, err := (&net.Dialer{}).DialContext(r.Context(), "tcp", r.Host)
-	if err != nil {
-		w.WriteHeader(http.StatusBadGateway)
-		return
-	}
-	defer target.Close()
-	client, _, err := http.NewResponseController(w).Hijack()
-	if err != nil {
-		return
-	}
-	defer client.Close()
-	_, _ = io.WriteString(client, "HTTP/1.1 200 OK\r\n\r\n")
-	var both sync.WaitGroup
-	both.Go(func() { _, _ = io.Copy(target, client); target.Close() })
-	both.Go(func() { _, _ = io.Copy(client, target); client.Close() })
-	both.Wait()
 }
 
 // R34 R95: through a proxy as well, nothing is sent to an authority once its 429 is known: no

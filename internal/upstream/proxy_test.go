@@ -18,6 +18,7 @@ import (
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/ecluse-gate/ecluse/cooldown"
+	"github.com/ecluse-gate/ecluse/internal/fake/tunnel"
 	"github.com/ecluse-gate/ecluse/internal/obs"
 )
 
@@ -52,22 +53,7 @@ func (p *scriptedProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "by the proxy")
 		return
 	}
-	target, err := (&net.Dialer{}).DialContext(r.Context(), "tcp", p.leadsTo)
-	if err != nil {
-		w.WriteHeader(http.StatusBadGateway)
-		return
-	}
-	defer target.Close()
-	client, _, err := http.NewResponseController(w).Hijack()
-	if err != nil {
-		return
-	}
-	defer client.Close()
-	_, _ = io.WriteString(client, "HTTP/1.1 200 OK\r\n\r\n")
-	var both sync.WaitGroup
-	both.Go(func() { _, _ = io.Copy(target, client); target.Close() })
-	both.Go(func() { _, _ = io.Copy(client, target); client.Close() })
-	both.Wait()
+	tunnel.Serve(w, r, p.leadsTo)
 }
 
 func (p *scriptedProxy) seen() []string {
