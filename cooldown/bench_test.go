@@ -1,6 +1,7 @@
 package cooldown_test
 
 import (
+	"context"
 	"runtime"
 	"strconv"
 	"testing"
@@ -15,7 +16,7 @@ func TestOpenPathAllocatesNothing(t *testing.T) {
 	table, now, a := cooldown.New(cooldown.Options{}), time.Now(), cooldown.Authority{Host: "registry.example", Port: 443}
 	var refused int
 	if n := testing.AllocsPerRun(1000, func() {
-		p, refusal := table.Ask(now, a)
+		p, refusal := table.Ask(t.Context(), now, a)
 		if refusal != nil {
 			refused++
 		}
@@ -29,7 +30,7 @@ func TestOpenPathAllocatesNothing(t *testing.T) {
 func TestRefusalAllocatesItself(t *testing.T) {
 	table, now, a := coolingTable()
 	if n := testing.AllocsPerRun(1000, func() {
-		if _, refusal := table.Ask(now, a); refusal == nil {
+		if _, refusal := table.Ask(t.Context(), now, a); refusal == nil {
 			panic("a permit")
 		}
 	}); n > 1 {
@@ -39,7 +40,7 @@ func TestRefusalAllocatesItself(t *testing.T) {
 
 func coolingTable() (*cooldown.Table, time.Time, cooldown.Authority) {
 	table, now, a := cooldown.New(cooldown.Options{}), time.Now(), cooldown.Authority{Host: "registry.example", Port: 443}
-	p, _ := table.Ask(now, a)
+	p, _ := table.Ask(context.Background(), now, a)
 	p.Finish(now, 429, retryafter.Report{})
 	return table, now, a
 }
@@ -54,7 +55,7 @@ func BenchmarkAskOpen(b *testing.B) {
 			b.SetParallelism(goroutines)
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
-					p, _ := table.Ask(now, a)
+					p, _ := table.Ask(b.Context(), now, a)
 					p.Finish(now, 200, retryafter.Report{})
 				}
 			})
@@ -68,11 +69,11 @@ func BenchmarkAskOpenAmong(b *testing.B) {
 	var a cooldown.Authority
 	for i := range cooldown.DefaultMaxAuthorities {
 		a = cooldown.Authority{Host: "registry" + strconv.Itoa(i) + ".example", Port: 443}
-		table.Ask(now, a)
+		table.Ask(b.Context(), now, a)
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		p, _ := table.Ask(now, a)
+		p, _ := table.Ask(b.Context(), now, a)
 		p.Finish(now, 200, retryafter.Report{})
 	}
 }
@@ -84,7 +85,7 @@ func BenchmarkAskCooling(b *testing.B) {
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			table.Ask(now, a)
+			table.Ask(b.Context(), now, a)
 		}
 	})
 }

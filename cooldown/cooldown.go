@@ -6,7 +6,7 @@
 // header fields have arrived, or with [Permit.Release] when they never did. Nothing here reads a
 // clock, sleeps, logs or opens a connection: time is an argument, and a decision is a value.
 //
-//	permit, refusal := table.Ask(time.Now(), authority)
+//	permit, refusal := table.Ask(request.Context(), time.Now(), authority)
 //	if refusal != nil {
 //		return refusal // an error that says how long to wait
 //	}

@@ -241,7 +241,7 @@ func TestAuthoritiesAreSeparate(t *testing.T) {
 	d := newDesk(t, cooldown.Options{})
 	d.cool("300")
 	other := cooldown.Authority{Host: d.a.Host, Port: 8443}
-	p, refusal := d.table.Ask(d.now, other)
+	p, refusal := d.table.Ask(t.Context(), d.now, other)
 	if refusal != nil {
 		t.Fatal(refusal)
 	}
@@ -262,7 +262,7 @@ func TestWaitShrinks(t *testing.T) {
 		left time.Duration
 		want int64
 	}{{50 * time.Second, 50}, {49_000_000_001, 50}, {49 * time.Second, 49}, {1500 * time.Millisecond, 2}, {time.Second, 1}, {1, 1}} {
-		_, refusal := d.table.Ask(d.now.Add(50*time.Second-test.left), d.a)
+		_, refusal := d.table.Ask(t.Context(), d.now.Add(50*time.Second-test.left), d.a)
 		if refusal == nil || refusal.RetryAfterSeconds() != test.want {
 			t.Errorf("with %v left: %v, want %d", test.left, refusal, test.want)
 		}
@@ -314,7 +314,7 @@ func TestReading(t *testing.T) {
 func TestSnapshotOrder(t *testing.T) {
 	d := newDesk(t, cooldown.Options{})
 	for _, s := range []string{"b.example:443", "a.example:8443", "[::1]:443", "a.example:443"} {
-		p, _ := d.table.Ask(d.now, mustParse(t, s))
+		p, _ := d.table.Ask(t.Context(), d.now, mustParse(t, s))
 		p.Release(d.now)
 	}
 	var order []string
@@ -331,7 +331,7 @@ func TestSnapshotOrder(t *testing.T) {
 func TestOlderReading(t *testing.T) {
 	d := newDesk(t, cooldown.Options{})
 	d.cool("600")
-	_, refusal := d.table.Ask(d.now.Add(-time.Minute), d.a)
+	_, refusal := d.table.Ask(t.Context(), d.now.Add(-time.Minute), d.a)
 	if refusal == nil || refusal.Wait != cooldown.MaxDelay || refusal.RetryAfterSeconds() != 600 {
 		t.Fatalf("%+v", refusal)
 	}

@@ -44,7 +44,7 @@ func (d *desk) pass(by time.Duration) { d.now = d.now.Add(by) }
 // permit wants a permit, a probe's or an ordinary one.
 func (d *desk) permit(probe bool) cooldown.Permit {
 	d.t.Helper()
-	p, refusal := d.table.Ask(d.now, d.a)
+	p, refusal := d.table.Ask(d.t.Context(), d.now, d.a)
 	if refusal != nil || p.Probe() != probe {
 		d.t.Fatalf("permit with probe %v, refusal %v; want a permit with probe %v", p.Probe(), refusal, probe)
 	}
@@ -54,7 +54,7 @@ func (d *desk) permit(probe bool) cooldown.Permit {
 // refused wants a refusal.
 func (d *desk) refused(wait time.Duration, probing bool) {
 	d.t.Helper()
-	p, refusal := d.table.Ask(d.now, d.a)
+	p, refusal := d.table.Ask(d.t.Context(), d.now, d.a)
 	if refusal == nil {
 		p.Release(d.now)
 		d.t.Fatalf("a permit, want to be refused for %v", wait)

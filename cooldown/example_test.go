@@ -1,6 +1,7 @@
 package cooldown_test
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -14,15 +15,15 @@ func Example() {
 	registry, _ := cooldown.ParseAuthority("https://registry.example", 0)
 	now := time.Date(2026, time.December, 1, 12, 0, 0, 0, time.UTC)
 
-	permit, _ := table.Ask(now, registry)
+	permit, _ := table.Ask(context.Background(), now, registry)
 	entered := permit.Finish(now, 429, retryafter.Parse([]string{"30"}, now))
 	fmt.Println(entered.Kind, entered.Delay, entered.Hint)
 
-	_, refusal := table.Ask(now.Add(10*time.Second), registry)
+	_, refusal := table.Ask(context.Background(), now.Add(10*time.Second), registry)
 	fmt.Println(refusal)
 
-	probe, _ := table.Ask(now.Add(30*time.Second), registry)
-	_, refusal = table.Ask(now.Add(30*time.Second), registry)
+	probe, _ := table.Ask(context.Background(), now.Add(30*time.Second), registry)
+	_, refusal = table.Ask(context.Background(), now.Add(30*time.Second), registry)
 	fmt.Println(probe.Probe(), refusal.Probing, refusal.RetryAfterSeconds())
 
 	recovered := probe.Finish(now.Add(31*time.Second), 200, retryafter.Report{})

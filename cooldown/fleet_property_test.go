@@ -44,7 +44,7 @@ func TestFleetInterleavings(t *testing.T) {
 		askOne := func(t *rapid.T) {
 			key := store.keys[a]
 			early := key != nil && key.cooling && store.now.Before(key.deadline)
-			p, refusal := tables[rapid.IntRange(0, 1).Draw(t, "process")].Ask(now, a)
+			p, refusal := tables[rapid.IntRange(0, 1).Draw(t, "process")].Ask(t.Context(), now, a)
 			if refusal != nil {
 				return
 			}
@@ -65,7 +65,7 @@ func TestFleetInterleavings(t *testing.T) {
 				store.pass(by)
 			},
 			"push": func(t *rapid.T) {
-				news, _ := store.Load(a)
+				news, _ := store.Load(t.Context(), a)
 				tables[rapid.IntRange(0, 1).Draw(t, "process")].Observe(now, a, news)
 			},
 			"release": func(t *rapid.T) { take(t).Release(now) },
@@ -82,7 +82,7 @@ func TestFleetInterleavings(t *testing.T) {
 			now = now.Add(cooldown.MaxDelay)
 			store.pass(cooldown.MaxDelay)
 			for _, table := range tables {
-				if p, refusal := table.Ask(now, a); refusal == nil {
+				if p, refusal := table.Ask(t.Context(), now, a); refusal == nil {
 					p.Finish(now, 200, retryafter.Report{})
 				}
 			}

@@ -48,9 +48,9 @@ var (
 func TestMemoryIsAskedAndTold(t *testing.T) {
 	n, now := &notes{}, memoryStart
 	table := cooldown.New(cooldown.Options{Memory: n})
-	first, _ := table.Ask(now, kept)
-	second, _ := table.Ask(now, kept)
-	third, _ := table.Ask(now, kept)
+	first, _ := table.Ask(t.Context(), now, kept)
+	second, _ := table.Ask(t.Context(), now, kept)
+	third, _ := table.Ask(t.Context(), now, kept)
 	if _, refusal := second.Recheck(now); refusal != nil {
 		t.Fatal(refusal)
 	}
@@ -60,12 +60,12 @@ func TestMemoryIsAskedAndTold(t *testing.T) {
 	second.Finish(now, 429, retryafter.Parse([]string{"90"}, now))
 	n.want(t, "remember kept cooling 1m30s 1m0s")
 	third.Finish(now, 429, retryafter.Parse([]string{"30"}, now))
-	table.Ask(now, kept)
+	table.Ask(t.Context(), now, kept)
 	n.want(t, "recall false")
 	now = now.Add(90 * time.Second)
-	probe, _ := table.Ask(now, kept)
+	probe, _ := table.Ask(t.Context(), now, kept)
 	probe.Release(now)
-	probe, _ = table.Ask(now, kept)
+	probe, _ = table.Ask(t.Context(), now, kept)
 	n.want(t, "recall false", "recall false")
 	probe.Finish(now, 200, retryafter.Report{})
 	n.want(t, "remember kept open 0s 1m0s")
@@ -79,7 +79,7 @@ func TestNewsAtTheWire(t *testing.T) {
 	restore := func(remaining time.Duration) func(time.Time, *cooldown.Table) {
 		return func(now time.Time, t *cooldown.Table) { t.Restore(now, kept, remaining, cooldown.Fallback) }
 	}
-	p, _ := table.Ask(now, kept)
+	p, _ := table.Ask(t.Context(), now, kept)
 	withdrawn := p.Withdrawn()
 	n.news = restore(30 * time.Second)
 	if _, refusal := p.Recheck(now); refusal == nil || refusal.Wait != 30*time.Second {
@@ -91,12 +91,12 @@ func TestNewsAtTheWire(t *testing.T) {
 		t.Error("the permit was not withdrawn")
 	}
 	now = now.Add(30 * time.Second)
-	probe, _ := table.Ask(now, kept)
+	probe, _ := table.Ask(t.Context(), now, kept)
 	n.news = restore(10 * time.Second)
 	if _, refusal := probe.Recheck(now); !probe.Probe() || refusal == nil || refusal.Wait != 10*time.Second || refusal.Probing {
 		t.Errorf("a probe: %v", refusal)
 	}
-	probe, _ = table.Ask(now.Add(10*time.Second), kept)
+	probe, _ = table.Ask(t.Context(), now.Add(10*time.Second), kept)
 	if !probe.Probe() {
 		t.Error("the slot was not given back")
 	}
@@ -139,18 +139,18 @@ func TestRestoredDue(t *testing.T) {
 	if s := table.Look(now, kept); s.Phase != cooldown.PhaseDue || s.Ceiling != 120*time.Second {
 		t.Errorf("%+v", s)
 	}
-	probe, refusal := table.Ask(now, kept)
+	probe, refusal := table.Ask(t.Context(), now, kept)
 	if refusal != nil || !probe.Probe() {
 		t.Fatalf("%+v %v", probe, refusal)
 	}
-	if _, refusal := table.Ask(now, kept); refusal == nil || !refusal.Probing {
+	if _, refusal := table.Ask(t.Context(), now, kept); refusal == nil || !refusal.Probing {
 		t.Errorf("the second: %v", refusal)
 	}
 	if got := probe.Finish(now, 429, retryafter.Parse([]string{"5"}, now)); got.Ceiling != 240*time.Second || !got.Probe {
 		t.Errorf("%+v", got)
 	}
 	now = now.Add(5 * time.Second)
-	probe, _ = table.Ask(now, kept)
+	probe, _ = table.Ask(t.Context(), now, kept)
 	probe.Finish(now, 200, retryafter.Report{})
 	if s := table.Look(now, kept); s.Phase != cooldown.PhaseOpen || s.Ceiling != cooldown.Fallback {
 		t.Errorf("%+v", s)
@@ -163,7 +163,7 @@ func TestRestoreDuringAProbe(t *testing.T) {
 	now := memoryStart
 	table := cooldown.New(cooldown.Options{})
 	table.Restore(now, kept, 0, cooldown.Fallback)
-	probe, _ := table.Ask(now, kept)
+	probe, _ := table.Ask(t.Context(), now, kept)
 	if got := table.Restore(now, kept, 50*time.Second, cooldown.Fallback); got.Kind != cooldown.TransitionExtended {
 		t.Errorf("%+v", got)
 	}
@@ -190,7 +190,7 @@ func TestRestoreIntoAFullTable(t *testing.T) {
 func TestNewsOfTheStoreAreRemembered(t *testing.T) {
 	n, now := &notes{}, memoryStart
 	table := cooldown.New(cooldown.Options{Memory: n, Store: newMemoryStore()})
-	table.Ask(now, kept)
+	table.Ask(t.Context(), now, kept)
 	table.Observe(now, kept, cooldown.Shared{Generation: 7, Cooling: true, Remaining: 30 * time.Second, Ceiling: 120 * time.Second})
 	n.want(t, "recall false", "remember kept cooling 30s 2m0s")
 }
@@ -210,7 +210,7 @@ func TestNobodyHearsOfWhatIsNotKept(t *testing.T) {
 		table := cooldown.New(cooldown.Options{Memory: m})
 		a := cooldown.Authority{Host: "registry.example", Port: 443}
 		now := time.Now()
-		permit, _ := table.Ask(now, a)
+		permit, _ := table.Ask(t.Context(), now, a)
 		var told atomic.Int32
 		go func() {
 			permit.Finish(now, 429, retryafter.Parse([]string{"30"}, now))
@@ -218,7 +218,7 @@ func TestNobodyHearsOfWhatIsNotKept(t *testing.T) {
 		}()
 		synctest.Wait()
 		for _, hear := range []func(){
-			func() { table.Ask(now, a) }, func() { table.Recall(now) },
+			func() { table.Ask(t.Context(), now, a) }, func() { table.Recall(now) },
 		} {
 			go func() {
 				hear()
@@ -246,20 +246,20 @@ func TestNobodyIsToldMoreThanWasAskedFor(t *testing.T) {
 	now := time.Now()
 	var permits []cooldown.Permit
 	for range 3 {
-		permit, _ := table.Ask(now, a)
+		permit, _ := table.Ask(t.Context(), now, a)
 		permits = append(permits, permit)
 	}
 	for i, permit := range permits {
 		at := now.Add(time.Duration(i) * time.Millisecond)
 		permit.Finish(at, 429, retryafter.Parse([]string{"2"}, at))
 	}
-	if _, refusal := table.Ask(now, a); refusal == nil || refusal.Wait != 2*time.Second {
+	if _, refusal := table.Ask(t.Context(), now, a); refusal == nil || refusal.Wait != 2*time.Second {
 		t.Errorf("%+v", refusal)
 	}
 	if s := table.Look(now, a); s.Remaining != 2*time.Second {
 		t.Errorf("%+v", s)
 	}
-	if _, refusal := table.Ask(now.Add(2*time.Second+time.Millisecond), a); refusal == nil || refusal.Wait != time.Millisecond {
+	if _, refusal := table.Ask(t.Context(), now.Add(2*time.Second+time.Millisecond), a); refusal == nil || refusal.Wait != time.Millisecond {
 		t.Errorf("%+v", refusal)
 	}
 }

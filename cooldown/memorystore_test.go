@@ -1,6 +1,7 @@
 package cooldown_test
 
 import (
+	"context"
 	"sync"
 	"testing"
 	"time"
@@ -68,7 +69,7 @@ func (m *memoryStore) shared(k *memoryKey, token string) cooldown.Shared {
 	return s
 }
 
-func (m *memoryStore) Load(a cooldown.Authority) (cooldown.Shared, error) {
+func (m *memoryStore) Load(_ context.Context, a cooldown.Authority) (cooldown.Shared, error) {
 	k, err := m.lock(a)
 	defer m.mu.Unlock()
 	if err != nil {
@@ -77,7 +78,7 @@ func (m *memoryStore) Load(a cooldown.Authority) (cooldown.Shared, error) {
 	return m.shared(k, ""), nil
 }
 
-func (m *memoryStore) Throttled(a cooldown.Authority, r cooldown.ThrottleRecord) (cooldown.Shared, error) {
+func (m *memoryStore) Throttled(_ context.Context, a cooldown.Authority, r cooldown.ThrottleRecord) (cooldown.Shared, error) {
 	k, err := m.lock(a)
 	defer m.mu.Unlock()
 	if err != nil {
@@ -97,7 +98,7 @@ func (m *memoryStore) Throttled(a cooldown.Authority, r cooldown.ThrottleRecord)
 	return m.shared(k, r.Token), nil
 }
 
-func (m *memoryStore) Acquire(a cooldown.Authority, l cooldown.Lease) (cooldown.Shared, bool, error) {
+func (m *memoryStore) Acquire(_ context.Context, a cooldown.Authority, l cooldown.Lease) (cooldown.Shared, bool, error) {
 	k, err := m.lock(a)
 	defer m.mu.Unlock()
 	switch {
@@ -115,7 +116,7 @@ func (m *memoryStore) Acquire(a cooldown.Authority, l cooldown.Lease) (cooldown.
 	return m.shared(k, l.Token), true, nil
 }
 
-func (m *memoryStore) Settle(a cooldown.Authority, token string, recovered bool) (cooldown.Shared, error) {
+func (m *memoryStore) Settle(_ context.Context, a cooldown.Authority, token string, recovered bool) (cooldown.Shared, error) {
 	k, err := m.lock(a)
 	defer m.mu.Unlock()
 	if err != nil {
@@ -154,7 +155,7 @@ func (f *fleet) pass(by time.Duration) {
 // push brings the present state to process two, as a subscription would.
 func (f *fleet) push(t *testing.T) {
 	t.Helper()
-	news, err := f.Load(f.two.a)
+	news, err := f.Load(context.Background(), f.two.a)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package cooldown
 
 import (
+	"context"
 	"runtime"
 	"sync/atomic"
 	"time"
@@ -16,6 +17,7 @@ import (
 // The zero Permit belongs to no table; settling it does nothing.
 type Permit struct {
 	table     *Table
+	ctx       context.Context // of the request, for the Store
 	authority Authority
 	lease     uint64   // 0 for ordinary traffic
 	receipt   *receipt // with Options.Strict
@@ -78,7 +80,7 @@ func (p Permit) Recheck(now time.Time) (Permit, *Refusal) {
 		return p, nil
 	}
 	p.Release(now)
-	return p.table.Ask(now, p.authority)
+	return p.table.Ask(p.ctx, now, p.authority)
 }
 
 // holds reports whether nothing has happened since the permit was given that withdraws it.

@@ -44,7 +44,7 @@ func TestSettledTwice(t *testing.T) {
 	next := ask(t, table, now, a)
 	probe.Release(now)
 	probe.Finish(now, 200, retryafter.Report{})
-	if _, refusal := table.Ask(now, a); refusal == nil || !refusal.Probing {
+	if _, refusal := table.Ask(t.Context(), now, a); refusal == nil || !refusal.Probing {
 		t.Errorf("a settled permit freed the slot of the next: %+v", refusal)
 	}
 	next.Finish(now, 429, retryafter.Report{})

@@ -62,7 +62,7 @@ func (m *model) passToDeadline(t *rapid.T) {
 }
 
 func (m *model) ask(t *rapid.T) {
-	permit, refusal := m.table.Ask(m.now, m.a)
+	permit, refusal := m.table.Ask(t.Context(), m.now, m.a)
 	switch {
 	case refusal != nil:
 		m.checkRefusal(t, refusal)
@@ -214,7 +214,7 @@ func TestInterleavings(t *testing.T) {
 		}
 		m.holder = nil
 		m.now = m.now.Add(cooldown.MaxDelay)
-		permit, refusal := m.table.Ask(m.now, m.a)
+		permit, refusal := m.table.Ask(t.Context(), m.now, m.a)
 		if refusal != nil || permit.Probe() == m.open {
 			t.Fatalf("in the end: %v %v", permit.Probe(), refusal)
 		}

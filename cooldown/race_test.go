@@ -34,7 +34,7 @@ func TestOneProbePerDeadline(t *testing.T) {
 		var permits, waits atomic.Int64
 		probe := make(chan cooldown.Permit, 1000)
 		together(1000, func(int) {
-			p, refusal := d.table.Ask(d.now, d.a)
+			p, refusal := d.table.Ask(t.Context(), d.now, d.a)
 			switch {
 			case refusal == nil && p.Probe():
 				permits.Add(1)
@@ -78,10 +78,10 @@ func TestOneEntry(t *testing.T) {
 // R71 R73: settling a probe from many goroutines at once settles it once.
 func TestConcurrentSettling(t *testing.T) {
 	table, a, now := cooldown.New(cooldown.Options{}), cooldown.Authority{Host: "a.example", Port: 443}, time.Now()
-	p, _ := table.Ask(now, a)
+	p, _ := table.Ask(t.Context(), now, a)
 	p.Finish(now, 429, retryafter.Report{})
 	now = now.Add(time.Minute)
-	p, _ = table.Ask(now, a)
+	p, _ = table.Ask(t.Context(), now, a)
 	var recovered atomic.Int64
 	together(100, func(i int) {
 		if i%2 == 0 {
@@ -107,7 +107,7 @@ func TestHammer(t *testing.T) {
 		for step := range 300 {
 			now := start.Add(time.Duration(clock.Add(int64(50 * time.Millisecond))))
 			a := cooldown.Authority{Host: "registry.example", Port: uint16(440 + i%3)}
-			p, refusal := d.table.Ask(now, a)
+			p, refusal := d.table.Ask(t.Context(), now, a)
 			if refusal != nil {
 				continue
 			}

@@ -73,7 +73,7 @@ func TestRecheckProbe(t *testing.T) {
 func TestRecheckAllocatesNothing(t *testing.T) {
 	table := cooldown.New(cooldown.Options{})
 	now, a := time.Now(), cooldown.Authority{Host: "registry.example", Port: 443}
-	p, _ := table.Ask(now, a)
+	p, _ := table.Ask(t.Context(), now, a)
 	if n := testing.AllocsPerRun(100, func() { p, _ = p.Recheck(now) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}

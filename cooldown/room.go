@@ -2,16 +2,21 @@ package cooldown
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"time"
 )
 
 // meet makes room for an authority that was not asked about before, and takes in what other
 // processes know before anything is sent. It returns nil when there is no room.
-func (t *Table) meet(now time.Time, a Authority) *state {
+func (t *Table) meet(ctx context.Context, now time.Time, a Authority) *state {
 	var known Shared
 	if t.store != nil {
-		known, _ = t.store.Load(a) // an error is nothing known
+		var err error
+		known, err = t.store.Load(ctx, a) // an error is nothing known
+		if err != nil && ctx.Err() != nil {
+			return new(opened(0, new(counts))) // for the next request to ask
+		}
 	}
 	s, transition := t.admit(now, a, func(s state) (state, Transition) { return s.merged(now, known) })
 	t.tell(now, transition)

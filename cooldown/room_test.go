@@ -16,7 +16,7 @@ func host(n int) cooldown.Authority {
 
 func ask(t *testing.T, table *cooldown.Table, now time.Time, a cooldown.Authority) cooldown.Permit {
 	t.Helper()
-	p, refusal := table.Ask(now, a)
+	p, refusal := table.Ask(t.Context(), now, a)
 	if refusal != nil {
 		t.Fatal(refusal)
 	}
@@ -45,12 +45,12 @@ func TestFullOfCooling(t *testing.T) {
 	for n := range 3 {
 		ask(t, table, now, host(n)).Finish(now, 429, retryafter.Parse([]string{strconv.Itoa(100 + n)}, now))
 	}
-	_, refusal := table.Ask(now, host(3))
+	_, refusal := table.Ask(t.Context(), now, host(3))
 	if refusal == nil || !refusal.TableFull || refusal.Probing || refusal.Wait != 100*time.Second || refusal.Authority != host(3) {
 		t.Fatalf("%+v", refusal)
 	}
 	now = now.Add(100*time.Second + cooldown.MaxDelay - 1)
-	if _, refusal = table.Ask(now, host(3)); refusal == nil || refusal.Wait != cooldown.ProbeWait {
+	if _, refusal = table.Ask(t.Context(), now, host(3)); refusal == nil || refusal.Wait != cooldown.ProbeWait {
 		t.Fatalf("%+v", refusal)
 	}
 	now = now.Add(1)
@@ -76,7 +76,7 @@ func TestAnswerOfTheForgotten(t *testing.T) {
 	if tr := first.Finish(now, 429, retryafter.Report{}); tr.Kind != cooldown.TransitionEntered {
 		t.Fatalf("%+v", tr)
 	}
-	if _, refusal := table.Ask(now, host(0)); refusal == nil {
+	if _, refusal := table.Ask(t.Context(), now, host(0)); refusal == nil {
 		t.Fatal("forgot it")
 	}
 	ask(t, table, now, host(30))

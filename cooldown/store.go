@@ -1,6 +1,7 @@
 package cooldown
 
 import (
+	"context"
 	"strconv"
 	"time"
 )
@@ -16,7 +17,10 @@ import (
 // Contract of an implementation:
 //
 //   - Methods are called concurrently, without any lock held, and in the middle of a request: they
-//     must bound their own time.
+//     must bound their own time, and return when the context is done.
+//   - The context is the one that the permit was asked for with. Load and Acquire may be cut short
+//     by its end. Throttled and Settle get its values but not its end: what an answer said, and
+//     that a lease is over, is told even when the request was cancelled.
 //   - The store's clock alone decides there. Durations go in and come out; clocks of processes are
 //     never compared.
 //   - Every change is one atomic step. Deadlines and ceilings only rise until a recovery; reading
@@ -31,18 +35,18 @@ import (
 //     and how often to say so is the store's business, as it is the store that sees every error.
 type Store interface {
 	// Load reads what is known of an authority; the zero Shared is nothing.
-	Load(a Authority) (Shared, error)
+	Load(ctx context.Context, a Authority) (Shared, error)
 	// Throttled records a throttling answer, and returns the state after it.
-	Throttled(a Authority, r ThrottleRecord) (Shared, error)
+	Throttled(ctx context.Context, a Authority, r ThrottleRecord) (Shared, error)
 	// Acquire asks for the probe slot, and returns the state after it. When it is not granted, the
 	// state says why: the deadline is ahead (Remaining), another holds the slot (Probing), or the
 	// authority is open with a Generation above lease.Seen while lease.Seen is not 0. In all other
 	// cases it is granted, also when the store knows nothing of the authority or only that it is
 	// open: the process that asks knows of a cooldown that the store was not told of.
-	Acquire(a Authority, lease Lease) (s Shared, granted bool, err error)
+	Acquire(ctx context.Context, a Authority, lease Lease) (s Shared, granted bool, err error)
 	// Settle ends the lease with this token, and returns the state after it: the authority has
 	// recovered, or the slot is merely free again.
-	Settle(a Authority, token string, recovered bool) (Shared, error)
+	Settle(ctx context.Context, a Authority, token string, recovered bool) (Shared, error)
 }
 
 // Shared is what a store knows about an authority, by its own clock at the moment of its answer.
@@ -168,10 +172,10 @@ func (t *Table) token(lease uint64) string { return t.owner + "-" + strconv.Form
 
 // confirm asks the store for the probe slot that is already taken in this process. Without an
 // answer the local decision stands.
-func (t *Table) confirm(now time.Time, a Authority, lease, seen uint64) (Permit, *Refusal) {
-	known, granted, err := t.store.Acquire(a, Lease{Token: t.token(lease), Duration: t.probeLease, Seen: seen})
+func (t *Table) confirm(ctx context.Context, now time.Time, a Authority, lease, seen uint64) (Permit, *Refusal) {
+	known, granted, err := t.store.Acquire(ctx, a, Lease{Token: t.token(lease), Duration: t.probeLease, Seen: seen})
 	if err != nil {
-		return t.permit(a, lease), nil
+		return t.permit(ctx, a, lease), nil
 	}
 	var after state
 	t.tell(now, t.change(a, func(s state) (state, Transition) {
@@ -184,9 +188,9 @@ func (t *Table) confirm(now time.Time, a Authority, lease, seen uint64) (Permit,
 	}))
 	switch {
 	case granted:
-		return t.permit(a, lease), nil
+		return t.permit(ctx, a, lease), nil
 	case !after.cooling:
-		return t.permit(a, 0), nil
+		return t.permit(ctx, a, 0), nil
 	}
 	t.refused(a)
 	if refusal := after.refusal(now, a); refusal != nil {
@@ -201,7 +205,7 @@ func (t *Table) settle(now time.Time, p Permit, recovered bool) {
 	if t.store == nil {
 		return
 	}
-	if known, err := t.store.Settle(p.authority, t.token(p.lease), recovered); err == nil {
+	if known, err := t.store.Settle(context.WithoutCancel(p.ctx), p.authority, t.token(p.lease), recovered); err == nil {
 		t.tell(now, t.merge(now, p.authority, known))
 	}
 }

@@ -1,6 +1,7 @@
 package cooldown_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -180,7 +181,7 @@ func TestStoreUnreachable(t *testing.T) {
 	f.two.want(f.two.finish(b, 200), cooldown.TransitionRecovered, 0, "")
 	f.one.want(f.one.finish(a, 429), cooldown.TransitionEntered, 2*time.Minute, "fallback")
 	stranger := cooldown.Authority{Host: "new.example", Port: 443}
-	p, refusal := f.one.table.Ask(f.one.now, stranger)
+	p, refusal := f.one.table.Ask(t.Context(), f.one.now, stranger)
 	if refusal != nil {
 		t.Fatal(refusal)
 	}
@@ -228,10 +229,10 @@ func TestUntoldCooldown(t *testing.T) {
 func TestStaleNews(t *testing.T) {
 	f := newFleet(t)
 	f.one.cool("5")
-	old, _ := f.Load(f.one.a)
+	old, _ := f.Load(t.Context(), f.one.a)
 	f.pass(5 * time.Second)
 	leased := f.one.permit(true)
-	during, _ := f.Load(f.one.a)
+	during, _ := f.Load(t.Context(), f.one.a)
 	f.one.finish(leased, 200)
 	for _, news := range []cooldown.Shared{old, during} {
 		f.one.table.Observe(f.one.now, f.one.a, news)
@@ -275,7 +276,7 @@ func TestFleetRace(t *testing.T) {
 		if i%2 == 0 {
 			d = f.two
 		}
-		if p, refusal := d.table.Ask(d.now, d.a); refusal == nil {
+		if p, refusal := d.table.Ask(t.Context(), d.now, d.a); refusal == nil {
 			permits <- p
 		} else if !refusal.Probing {
 			t.Errorf("%+v", refusal)
@@ -297,7 +298,7 @@ func TestStaleNewsOfOwnProbe(t *testing.T) {
 	f.one.cool("5")
 	f.pass(5 * time.Second)
 	probe := f.one.permit(true)
-	news, _ := f.Load(f.one.a)
+	news, _ := f.Load(t.Context(), f.one.a)
 	f.setDown(errors.New("unreachable"))
 	f.one.finish(probe, 200)
 	f.one.table.Observe(f.one.now, f.one.a, news)
@@ -307,7 +308,7 @@ func TestStaleNewsOfOwnProbe(t *testing.T) {
 // vagueStore grants nothing and says nothing.
 type vagueStore struct{ *memoryStore }
 
-func (vagueStore) Acquire(cooldown.Authority, cooldown.Lease) (cooldown.Shared, bool, error) {
+func (vagueStore) Acquire(context.Context, cooldown.Authority, cooldown.Lease) (cooldown.Shared, bool, error) {
 	return cooldown.Shared{}, false, nil
 }
 
@@ -332,4 +333,81 @@ func TestReleaseInTheFleet(t *testing.T) {
 	p := f.two.permit(true)
 	f.one.refused(time.Second, true)
 	f.two.finish(p, 200)
+}
+
+// contextStore notes what the contexts of its calls say.
+type contextStore struct {
+	*memoryStore
+	ended map[string]error
+	value map[string]any
+}
+
+type contextKey struct{}
+
+func (s contextStore) note(ctx context.Context, method string) {
+	s.ended[method], s.value[method] = ctx.Err(), ctx.Value(contextKey{})
+}
+
+func (s contextStore) Load(ctx context.Context, a cooldown.Authority) (cooldown.Shared, error) {
+	s.note(ctx, "Load")
+	return s.memoryStore.Load(ctx, a)
+}
+
+func (s contextStore) Throttled(ctx context.Context, a cooldown.Authority, r cooldown.ThrottleRecord) (cooldown.Shared, error) {
+	s.note(ctx, "Throttled")
+	return s.memoryStore.Throttled(ctx, a, r)
+}
+
+func (s contextStore) Acquire(ctx context.Context, a cooldown.Authority, l cooldown.Lease) (cooldown.Shared, bool, error) {
+	s.note(ctx, "Acquire")
+	return s.memoryStore.Acquire(ctx, a, l)
+}
+
+func (s contextStore) Settle(ctx context.Context, a cooldown.Authority, token string, recovered bool) (cooldown.Shared, error) {
+	s.note(ctx, "Settle")
+	return s.memoryStore.Settle(ctx, a, token, recovered)
+}
+
+// R85: a store is asked with the context of the request, and told what the request learned even
+// when that was cancelled.
+func TestStoreContexts(t *testing.T) {
+	s := contextStore{newMemoryStore(), map[string]error{}, map[string]any{}}
+	d := newDesk(t, cooldown.Options{Store: s})
+	ctx, cancel := context.WithCancel(context.WithValue(t.Context(), contextKey{}, "request"))
+	ordinary, _ := d.table.Ask(ctx, d.now, d.a)
+	late, _ := d.table.Ask(ctx, d.now, d.a)
+	cancel()
+	d.want(d.finish(late, 429, "60"), cooldown.TransitionEntered, time.Minute, cooldown.HintSeconds)
+	ordinary.Release(d.now)
+	d.pass(time.Minute)
+	s.pass(time.Minute)
+	probe, refusal := d.table.Ask(ctx, d.now, d.a)
+	if refusal != nil {
+		t.Fatal(refusal)
+	}
+	probe.Release(d.now)
+	want := map[string]error{"Load": nil, "Throttled": nil, "Acquire": context.Canceled, "Settle": nil}
+	for method, err := range want {
+		if got, called := s.ended[method]; !called || !errors.Is(got, err) || s.value[method] != "request" {
+			t.Errorf("%s: called %v, context ended with %v and value %v; want %v", method, called, got, s.value[method], err)
+		}
+	}
+}
+
+// R85: a cancelled request that could not learn what other processes know leaves the question to
+// the next one, which does not go out into their cooldown.
+func TestCancelledRequestLearnsNothing(t *testing.T) {
+	f := newFleet(t)
+	f.one.cool("60")
+	late := newDesk(t, cooldown.Options{Store: f})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	f.setDown(ctx.Err())
+	p, refusal := late.table.Ask(ctx, late.now, late.a)
+	if refusal != nil {
+		t.Fatal(refusal)
+	}
+	p.Release(late.now)
+	f.setDown(nil)
+	late.refused(time.Minute, false)
 }

@@ -1,6 +1,7 @@
 package cooldown_test
 
 import (
+	"context"
 	"net/http"
 	"testing"
 	"time"
@@ -65,7 +66,7 @@ func TestNewsNeverShorten(t *testing.T) {
 				}
 			}
 			d.pass(299 * time.Second)
-			p, refusal := d.table.Ask(d.now, d.a)
+			p, refusal := d.table.Ask(t.Context(), d.now, d.a)
 			if refusal == nil {
 				p.Release(d.now)
 				t.Fatal("a permit before the deadline")
@@ -86,8 +87,8 @@ func TestAnswerOfTheStoreNeverShortens(t *testing.T) {
 // shortStore answers every report with a deadline that is near.
 type shortStore struct{ *memoryStore }
 
-func (s shortStore) Throttled(a cooldown.Authority, r cooldown.ThrottleRecord) (cooldown.Shared, error) {
-	known, err := s.memoryStore.Throttled(a, r)
+func (s shortStore) Throttled(ctx context.Context, a cooldown.Authority, r cooldown.ThrottleRecord) (cooldown.Shared, error) {
+	known, err := s.memoryStore.Throttled(ctx, a, r)
 	known.Remaining, known.Ceiling = time.Second, 0
 	return known, err
 }

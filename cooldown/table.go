@@ -1,6 +1,7 @@
 package cooldown
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/binary"
 	"sync"
@@ -106,37 +107,38 @@ func systemRand(n int64) int64 {
 // be settled, or a refusal, which says how long to wait. Ask never waits; with a Store it takes a
 // round trip of the store's when a probe is due or the authority is new, and with a Memory a
 // refusal is returned once that has kept the cooldown, so that no caller hears of one that the end
-// of the process would lose.
-func (t *Table) Ask(now time.Time, a Authority) (Permit, *Refusal) {
+// of the process would lose. The context is the request's: it goes to the Store, and decides
+// nothing here.
+func (t *Table) Ask(ctx context.Context, now time.Time, a Authority) (Permit, *Refusal) {
 	if t.memory != nil {
 		t.memory.Recall(now, t, false)
 	}
 	s := t.view.Load().get(a)
 	if s != nil && !s.cooling && t.strict == nil {
-		return Permit{table: t, authority: a}, nil
+		return Permit{table: t, ctx: ctx, authority: a}, nil
 	}
-	return t.askSlow(now, a, s)
+	return t.askSlow(ctx, now, a, s)
 }
 
-func (t *Table) askSlow(now time.Time, a Authority, s *state) (Permit, *Refusal) {
+func (t *Table) askSlow(ctx context.Context, now time.Time, a Authority, s *state) (Permit, *Refusal) {
 	if s == nil {
-		if s = t.meet(now, a); s == nil {
+		if s = t.meet(ctx, now, a); s == nil {
 			return Permit{}, t.full(now, a)
 		}
 	}
 	if !s.cooling {
-		return t.permit(a, 0), nil
+		return t.permit(ctx, a, 0), nil
 	}
 	if refusal := s.refusal(now, a); refusal != nil {
 		s.counts.refused.Add(1)
 		s.awaitKept()
 		return Permit{}, refusal
 	}
-	return t.askProbe(now, a)
+	return t.askProbe(ctx, now, a)
 }
 
-func (t *Table) permit(a Authority, lease uint64) Permit {
-	p := Permit{table: t, authority: a, lease: lease}
+func (t *Table) permit(ctx context.Context, a Authority, lease uint64) Permit {
+	p := Permit{table: t, ctx: ctx, authority: a, lease: lease}
 	if t.strict != nil {
 		p.receipt = t.newReceipt(Misuse{Kind: MisuseLost, Authority: a, Probe: p.Probe()})
 	}
@@ -144,7 +146,7 @@ func (t *Table) permit(a Authority, lease uint64) Permit {
 }
 
 // askProbe takes the probe slot, if it is still free: look and take are one step under the lock.
-func (t *Table) askProbe(now time.Time, a Authority) (Permit, *Refusal) {
+func (t *Table) askProbe(ctx context.Context, now time.Time, a Authority) (Permit, *Refusal) {
 	var lease, seen uint64
 	var refusal *Refusal
 	t.change(a, func(s state) (state, Transition) {
@@ -161,9 +163,9 @@ func (t *Table) askProbe(now time.Time, a Authority) (Permit, *Refusal) {
 		t.view.Load().get(a).awaitKept()
 		return Permit{}, refusal
 	case lease == 0 || t.store == nil:
-		return t.permit(a, lease), nil
+		return t.permit(ctx, a, lease), nil
 	}
-	return t.confirm(now, a, lease, seen)
+	return t.confirm(ctx, now, a, lease, seen)
 }
 
 func (t *Table) refused(a Authority) {
@@ -207,7 +209,7 @@ func (t *Table) throttle(now time.Time, p Permit, a answer) Transition {
 	if transition.Probe {
 		r.Token = t.token(p.lease)
 	}
-	known, err := t.store.Throttled(p.authority, r)
+	known, err := t.store.Throttled(context.WithoutCancel(p.ctx), p.authority, r)
 	if err != nil {
 		return transition
 	}

@@ -57,7 +57,7 @@ func judgedByTheWrite(t *testing.T, proxy, scheme string) {
 		t.Fatal("nothing went through the proxy")
 	}
 	for range 2 { // on the kept one, and on a new one
-		other, refusal := g.table.Ask(time.Now(), authority)
+		other, refusal := g.table.Ask(t.Context(), time.Now(), authority)
 		if refusal != nil {
 			t.Fatal(refusal)
 		}

@@ -139,7 +139,7 @@ func TestAttemptTellsThePause(t *testing.T) {
 	got := make(chan cooldownhttp.Attempt, 1)
 	for path := range answers {
 		r := request(t, t.Context(), http.MethodGet, "https://registry.example"+path, nil)
-		permit, refusal := g.table.Ask(now, authority(t))
+		permit, refusal := g.table.Ask(t.Context(), now, authority(t))
 		if refusal != nil {
 			t.Fatal(refusal)
 		}
@@ -219,12 +219,12 @@ func TestRefusedRepetition(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, _ := g.table.Ask(time.Now(), a)
+	other, _ := g.table.Ask(t.Context(), time.Now(), a)
 	before := s.script(func(_ int, c net.Conn) {
 		other.Finish(time.Now(), http.StatusTooManyRequests, retryafter.Parse([]string{"60"}, time.Now()))
 		c.Close()
 	})
-	permit, _ := g.table.Ask(time.Now(), a)
+	permit, _ := g.table.Ask(t.Context(), time.Now(), a)
 	_, attempt, err := g.transport.Send(r, permit)
 	if _, refused := cooldown.AsRefusal(err); !refused || attempt.Outcome() != "connection" || attempt.Authority != a {
 		t.Errorf("%v, %+v", err, attempt)

@@ -144,7 +144,7 @@ func (t *Transport) Send(r *http.Request, permit cooldown.Permit) (*http.Respons
 		if !ok {
 			return nil, attempt, err
 		}
-		permit, refusal := t.Table.Ask(t.now(), permit.Authority())
+		permit, refusal := t.Table.Ask(r.Context(), t.now(), permit.Authority())
 		if refusal != nil {
 			return nil, attempt, refusal
 		}
@@ -193,7 +193,7 @@ func (t *Transport) ask(r *http.Request) (cooldown.Permit, error) {
 	if err != nil {
 		return cooldown.Permit{}, err
 	}
-	permit, refusal := t.Table.Ask(t.now(), authority)
+	permit, refusal := t.Table.Ask(r.Context(), t.now(), authority)
 	if refusal != nil {
 		return cooldown.Permit{}, refusal
 	}

@@ -46,7 +46,7 @@ func TestSendWithAPermitThatDoesNotFit(t *testing.T) {
 				g := cooled(t, cooldown.Options{}, script("200"))
 				body := &closeCounter{Reader: strings.NewReader("x")}
 				r := request(t, test.ctx, http.MethodPut, test.url, body)
-				permit, refusal := g.table.Ask(time.Now(), authority(t))
+				permit, refusal := g.table.Ask(t.Context(), time.Now(), authority(t))
 				if refusal != nil || !permit.Probe() {
 					t.Fatalf("no probe: %v", refusal)
 				}

@@ -3,6 +3,7 @@
 package cooldownfile
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -16,9 +17,9 @@ import (
 func TestOpenPathAllocatesNothing(t *testing.T) {
 	for name, table := range benchTables(t) {
 		now := time.Now()
-		p, _ := table.Ask(now, npm)
+		p, _ := table.Ask(t.Context(), now, npm)
 		if n := testing.AllocsPerRun(1000, func() {
-			p, _ := table.Ask(now, npm)
+			p, _ := table.Ask(t.Context(), now, npm)
 			p.Finish(now, 200, retryafter.Report{})
 		}); n != 0 {
 			t.Errorf("%s: %v allocations", name, n)
@@ -36,7 +37,7 @@ func benchTables(t testing.TB) map[string]*cooldown.Table {
 		t.Cleanup(f.Close)
 		tables[name] = cooldown.New(cooldown.Options{Memory: f})
 		if name == "file" {
-			p, _ := tables[name].Ask(time.Now(), files)
+			p, _ := tables[name].Ask(context.Background(), time.Now(), files)
 			p.Finish(time.Now(), 429, retryafter.Report{})
 		}
 	}
@@ -52,7 +53,7 @@ func BenchmarkAskOpen(b *testing.B) {
 			b.RunParallel(func(pb *testing.PB) {
 				now := time.Now()
 				for pb.Next() {
-					p, _ := table.Ask(now, npm)
+					p, _ := table.Ask(b.Context(), now, npm)
 					p.Finish(now, 200, retryafter.Report{})
 				}
 			})
@@ -64,7 +65,7 @@ func BenchmarkWritten(b *testing.B) {
 	for name, table := range benchTables(b) {
 		b.Run(name, func(b *testing.B) {
 			now := time.Now()
-			p, _ := table.Ask(now, npm)
+			p, _ := table.Ask(b.Context(), now, npm)
 			b.ReportAllocs()
 			for b.Loop() {
 				p.Recheck(now)
@@ -79,7 +80,7 @@ func BenchmarkKept(b *testing.B) {
 	defer f.Close()
 	table, now := cooldown.New(cooldown.Options{Memory: f}), time.Now()
 	for b.Loop() {
-		p, _ := table.Ask(now, npm)
+		p, _ := table.Ask(b.Context(), now, npm)
 		p.Finish(now, 429, retryafter.Parse([]string{"1"}, now))
 		now = now.Add(2 * time.Second)
 	}

@@ -123,7 +123,7 @@ func TestFailedWriteIsTriedAgain(t *testing.T) {
 		p.meet(start, npm, 429, "60")
 		full = false
 		for _, after := range []time.Duration{time.Second, 4 * time.Second} {
-			p.table.Ask(start.Add(after), npm)
+			p.table.Ask(t.Context(), start.Add(after), npm)
 			synctest.Wait()
 		}
 		begin(t, dir).waits(start.Add(4*time.Second), npm, 56*time.Second)

@@ -4,6 +4,7 @@ package cooldownfile
 
 import (
 	"bytes"
+	"context"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -48,7 +49,7 @@ func beginWith(t *testing.T, dir string, o durable.Options) *process {
 
 // permit asks as a request does, both times.
 func (p *process) permit(now time.Time, a cooldown.Authority) (cooldown.Permit, *cooldown.Refusal) {
-	permit, refusal := p.table.Ask(now, a)
+	permit, refusal := p.table.Ask(context.Background(), now, a)
 	if refusal != nil {
 		return permit, refusal
 	}
@@ -182,7 +183,7 @@ func TestTwoProcesses(t *testing.T) {
 	gate.meet(start, npm, 200)
 	worker.meet(start, npm, 200)
 	late := worker.allowed(start, npm)
-	waiting, _ := worker.table.Ask(start, npm)
+	waiting, _ := worker.table.Ask(t.Context(), start, npm)
 	gate.meet(start, npm, 429, "60")
 	if _, refusal := waiting.Recheck(start); refusal == nil || refusal.Wait != time.Minute {
 		t.Errorf("about to be written: %v", refusal)
@@ -194,7 +195,7 @@ func TestTwoProcesses(t *testing.T) {
 	worker.waits(start.Add(990*time.Millisecond), other, 60*time.Second+10*time.Millisecond)
 	// Ask alone may look a little later.
 	worker.meet(start.Add(time.Second), files, 429, "20")
-	if _, refusal := gate.table.Ask(start.Add(time.Second+interval), files); refusal == nil || refusal.Wait != 20*time.Second-interval {
+	if _, refusal := gate.table.Ask(t.Context(), start.Add(time.Second+interval), files); refusal == nil || refusal.Wait != 20*time.Second-interval {
 		t.Errorf("%v", refusal)
 	}
 	// Each probes by itself; a failed probe of one is known to the other, with its ceiling.

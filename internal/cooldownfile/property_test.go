@@ -3,6 +3,7 @@
 package cooldownfile
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -85,13 +86,13 @@ func TestNobodySendsEarly(t *testing.T) {
 			},
 		})
 		last := m.begin() // a clock that was set back counts from when it is looked at
-		last.table.Ask(m.now(last), npm)
+		last.table.Ask(t.Context(), m.now(last), npm)
 		last.file.Close()
 		// each wait is within the cap; together with a step below skew they may reach this
 		m.passed += cooldown.MaxDelay + skew
 		last = m.begin()
 		defer last.file.Close()
-		if _, refusal := last.table.Ask(m.now(last), npm); refusal != nil {
+		if _, refusal := last.table.Ask(t.Context(), m.now(last), npm); refusal != nil {
 			r.Fatalf("refused after the cap: %v", refusal)
 		}
 	})
@@ -101,7 +102,7 @@ func (m *machine) one(r *rapid.T) *worker { return m.all[rapid.IntRange(0, 1).Dr
 
 func (m *machine) ask(r *rapid.T, w *worker) {
 	now := m.now(w)
-	p, refusal := w.table.Ask(now, npm)
+	p, refusal := w.table.Ask(context.Background(), now, npm)
 	if refusal == nil {
 		p, refusal = p.Recheck(now)
 	}

@@ -60,7 +60,7 @@ func (d *Documents) Get(ctx context.Context, name string, maxAge time.Duration) 
 // shared fetches a document, once for everybody who asks meanwhile. While the authority cools that
 // is not even begun.
 func (d *Documents) shared(ctx context.Context, name string, kept *Document, maxAge time.Duration) (*Document, error) {
-	if refused := d.opts.Public.Refused(time.Now()); refused != nil {
+	if refused := d.opts.Public.Refused(ctx, time.Now()); refused != nil {
 		return nil, d.opts.Side.Unsent(refused)
 	}
 	return d.fetches.Do(ctx, name, func(ctx context.Context) (*Document, error) {

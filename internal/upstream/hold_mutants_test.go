@@ -155,7 +155,7 @@ func TestGoneAfterTheAnswer(t *testing.T) {
 // process, are refused one after the other, and take no place along.
 func TestTurnOfAClosedAuthority(t *testing.T) {
 	inRegistry(t, upstream.Options{}, func(g *registry) {
-		other, _ := g.table.Ask(time.Now(), g.public.Authority())
+		other, _ := g.table.Ask(t.Context(), time.Now(), g.public.Authority())
 		all := g.do(g.t.Context(), paths("p", 16)...)
 		g.arrived(16, 16)
 		wait := g.do(g.t.Context(), paths("waits", 5)...)

@@ -47,7 +47,7 @@ func TestLookingKeepsNoPermit(t *testing.T) {
 				case <-done:
 					return
 				default:
-					_ = p.Refused(time.Now())
+					_ = p.Refused(t.Context(), time.Now())
 				}
 			}
 		})
@@ -226,14 +226,14 @@ func collected(t *testing.T, send func(context.Context) error, fails bool) {
 func flicker(t *testing.T, table *cooldown.Table, a cooldown.Authority) {
 	for end := time.Now().Add(300 * time.Millisecond); time.Now().Before(end); {
 		now := time.Now()
-		entry, refusal := table.Ask(now, a)
+		entry, refusal := table.Ask(t.Context(), now, a)
 		if refusal != nil {
 			t.Errorf("%v", refusal)
 			return
 		}
 		entry.Finish(now, http.StatusTooManyRequests, retryafter.Parse([]string{"1"}, now))
 		later := now.Add(time.Second)
-		probe, refusal := table.Ask(later, a)
+		probe, refusal := table.Ask(t.Context(), later, a)
 		if refusal != nil {
 			t.Errorf("%v: somebody else has the probe", refusal)
 			return

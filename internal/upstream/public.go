@@ -74,12 +74,12 @@ func (p *Public) Remaining(now time.Time) (wait time.Duration, closed bool) {
 // Refused is the refusal that Do would end with at once, or nil when it may send or wait. It is for
 // callers that have work to spare before Do; thousands of refused clients a second cost next to
 // nothing that way (C80).
-func (p *Public) Refused(now time.Time) *cooldown.Refusal {
+func (p *Public) Refused(ctx context.Context, now time.Time) *cooldown.Refusal {
 	s := p.client.opts.Table.Look(now, p.authority)
 	if p.client.opts.Hold > 0 || s.Phase != cooldown.PhaseCooling || s.Remaining <= 0 {
 		return nil
 	}
-	permit, refusal := p.client.opts.Table.Ask(now, p.authority)
+	permit, refusal := p.client.opts.Table.Ask(ctx, now, p.authority)
 	if refusal == nil { // the deadline passed in between
 		permit.Release(now)
 	}
@@ -200,7 +200,7 @@ func (p *Public) send(ctx context.Context, r Request) (*http.Response, cooldownh
 		if err != nil {
 			return nil, cooldownhttp.Attempt{}, failure(ctx, err)
 		}
-		permit, refusal := p.client.opts.Table.Ask(time.Now(), p.authority)
+		permit, refusal := p.client.opts.Table.Ask(ctx, time.Now(), p.authority)
 		switch {
 		case refusal != nil:
 			at.leave(false)
@@ -217,7 +217,7 @@ func (p *Public) send(ctx context.Context, r Request) (*http.Response, cooldownh
 func (p *Public) sendAt(ctx context.Context, r Request, at *place, permit cooldown.Permit) (*http.Response, cooldownhttp.Attempt, error) {
 	var attempt cooldownhttp.Attempt
 	defer func() { at.leave(good(attempt)) }()
-	resp, err := p.client.exchange(ctx, r, "", func(req *http.Request) (resp *http.Response, err error) { //nolint:contextcheck // req has it
+	resp, err := p.client.exchange(ctx, r, "", func(req *http.Request) (resp *http.Response, err error) {
 		resp, attempt, err = p.client.public.Send(req, permit)
 		return resp, err
 	})

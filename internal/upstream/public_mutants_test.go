@@ -87,12 +87,12 @@ func TestRefusedBeforehand(t *testing.T) {
 	for hold, want := range map[time.Duration]bool{0: true, time.Second: false} {
 		p := newPublic(t, hold, nil)
 		now := time.Now()
-		permit, _ := p.client.opts.Table.Ask(now, p.authority)
+		permit, _ := p.client.opts.Table.Ask(t.Context(), now, p.authority)
 		permit.Finish(now, http.StatusTooManyRequests, retryafter.Parse([]string{"60"}, now))
-		if refusal := p.Refused(now); (refusal != nil) != want {
+		if refusal := p.Refused(t.Context(), now); (refusal != nil) != want {
 			t.Errorf("with a hold of %v: %v", hold, refusal)
 		}
-		if refusal := p.Refused(now.Add(time.Minute)); refusal != nil {
+		if refusal := p.Refused(t.Context(), now.Add(time.Minute)); refusal != nil {
 			t.Errorf("after the pause: %v", refusal)
 		}
 	}

@@ -134,7 +134,7 @@ func TestTargetSharesAHostWithAPublicUpstream(t *testing.T) {
 	if wait, closed := public.Remaining(time.Now()); closed {
 		t.Fatalf("the public authority cools for %v", wait)
 	}
-	permit, _ := c.opts.Table.Ask(time.Now(), public.Authority())
+	permit, _ := c.opts.Table.Ask(t.Context(), time.Now(), public.Authority())
 	resp := &http.Response{StatusCode: 429, Header: http.Header{}}
 	permit.Finish(time.Now(), resp.StatusCode, retryAfterNone(resp))
 	if _, closed := public.Remaining(time.Now()); !closed {
