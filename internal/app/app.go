@@ -5,6 +5,7 @@ package app
 import (
 	"context"
 	"log/slog"
+	"net"
 	"net/http"
 	"sync"
 
@@ -37,7 +38,10 @@ type App struct {
 func (a *App) Handler() http.Handler { return a.server.Handler() }
 
 // Admin is what operators reach.
-func (a *App) Admin() http.Handler { return a.admin.Handler() }
+func (a *App) Admin() http.Handler { return server.Paced(a.admin.Handler()) }
+
+// KeepConn is what the servers of both need as their ConnContext, to know how far a client is.
+func KeepConn(ctx context.Context, c net.Conn) context.Context { return server.KeepConn(ctx, c) }
 
 // Drain makes readiness fail, so that a balancer sends no new clients while the last requests end.
 func (a *App) Drain() { a.server.Drain() }

@@ -93,7 +93,7 @@ func TestPublishIsSentOnce(t *testing.T) {
 			{unavailable, 503, 9, ""},
 		} {
 			h.Answer(c.act)
-			a := w.send(http.MethodPut, corePath, publishDocument("@acme/core", nil))
+			a := w.send(http.MethodPut, corePath, publishDocument("@acme/core", nil), "Authorization", "Bearer mine")
 			w.want(a, c.status, c.wait)
 			if !strings.Contains(a.body, c.says) {
 				t.Errorf("body %q, want %q", a.body, c.says)
@@ -140,7 +140,7 @@ func TestPublishRefusals(t *testing.T) {
 		if n := len(h.writes()); n != 0 {
 			t.Errorf("the target heard of %q", h.writes())
 		}
-		if a := w.send(http.MethodPut, corePath, "{}", "Content-Encoding", "gzip"); a.status != 415 {
+		if a := w.send(http.MethodPut, corePath, "{}", "Content-Encoding", "gzip", "Authorization", "Bearer mine"); a.status != 415 {
 			t.Errorf("an encoded document: %d", a.status)
 		}
 	})
@@ -169,7 +169,9 @@ func TestPublishIsBounded(t *testing.T) {
 		const places = 8 // of the server
 		const n = 3 * places
 		for range n {
-			go func() { answers <- w.send(http.MethodPut, corePath, publishDocument("@acme/core", nil)) }()
+			go func() {
+				answers <- w.send(http.MethodPut, corePath, publishDocument("@acme/core", nil), "Authorization", "Bearer mine")
+			}()
 		}
 		statuses := map[int]int{}
 		for range n {
@@ -248,16 +250,16 @@ func TestUpload(t *testing.T) {
 			}},
 		} {
 			contentType, body := uploadForm(c.file, c.change)
-			if a := w.send(http.MethodPost, "/pypi/legacy/", body, "Content-Type", contentType); a.status != http.StatusBadRequest {
+			if a := w.send(http.MethodPost, "/pypi/legacy/", body, "Content-Type", contentType, "Authorization", "Basic bWU6bWU="); a.status != http.StatusBadRequest {
 				t.Errorf("%s: %d %s", what, a.status, a.body)
 			}
 		}
 		contentType, body = uploadForm(fakepypi.Wheel("requests", "1.0"), nil)
 		body = strings.Replace(body, "acme_tool", "requests", 1)
-		if a := w.send(http.MethodPost, "/pypi/legacy/", body, "Content-Type", contentType); a.status != http.StatusForbidden {
+		if a := w.send(http.MethodPost, "/pypi/legacy/", body, "Content-Type", contentType, "Authorization", "Basic bWU6bWU="); a.status != http.StatusForbidden {
 			t.Errorf("a public project: %d %s", a.status, a.body)
 		}
-		if a := w.send(http.MethodPost, "/pypi/legacy/", "name=acme-tool", "Content-Type", "application/x-www-form-urlencoded"); a.status != 400 {
+		if a := w.send(http.MethodPost, "/pypi/legacy/", "name=acme-tool", "Content-Type", "application/x-www-form-urlencoded", "Authorization", "Basic bWU6bWU="); a.status != 400 {
 			t.Errorf("no multipart: %d", a.status)
 		}
 		if len(got) != 1 {

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/ecluse-gate/ecluse/internal/gate"
@@ -46,7 +47,9 @@ func (m *mount) admit(w http.ResponseWriter, r *http.Request, work func()) {
 	defer t.Stop()
 	select {
 	case slots <- struct{}{}:
-		defer func() { <-slots }()
+		leave := sync.OnceFunc(func() { <-slots })
+		defer leave()
+		onStall(w, leave)
 		work()
 	case <-t.C:
 		m.refuse(w, r, "busy", refusal{

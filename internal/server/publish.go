@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/ecluse-gate/ecluse/internal/durable"
@@ -45,7 +47,7 @@ func (m *npmMount) publish(w http.ResponseWriter, r *http.Request, route npm.Rou
 		m.fail(w, r, "npm_publish", err)
 		return
 	}
-	m.relay(w, r, "npm_publish", func(body io.Reader) (gate.PublishRequest, error) {
+	m.relay(w, r, "npm_publish", nil, func(body io.Reader) (gate.PublishRequest, error) {
 		return gate.PublishRequest{Name: name, Path: npm.ListingPath(name)}, publication.Check(body, name)
 	})
 }
@@ -56,7 +58,15 @@ func (m *pypiMount) upload(w http.ResponseWriter, r *http.Request) {
 		m.noPublishing(w, r, "POST")
 		return
 	}
-	m.relay(w, r, "pypi_upload", func(body io.Reader) (gate.PublishRequest, error) {
+	// the name is mostly one of the first fields
+	early := func(body io.Reader) error {
+		name, ok := upload.NameOf(r.Header.Get("Content-Type"), body)
+		if !ok {
+			return nil
+		}
+		return m.gate.MayPublish(name)
+	}
+	m.relay(w, r, "pypi_upload", early, func(body io.Reader) (gate.PublishRequest, error) {
 		name, err := upload.CheckForm(r.Header.Get("Content-Type"), body)
 		if err != nil {
 			return gate.PublishRequest{}, err
@@ -66,17 +76,26 @@ func (m *pypiMount) upload(w http.ResponseWriter, r *http.Request) {
 }
 
 // relay takes a package in, has it checked, and hands it on with the publisher's credential. The
-// answer is the target's own.
-func (m *mount) relay(w http.ResponseWriter, r *http.Request, route string, check func(io.Reader) (gate.PublishRequest, error)) {
+// answer is the target's own. What can be judged without the body is judged before any of it is
+// taken, and early judges what it begins with; early may be nil.
+func (m *mount) relay(
+	w http.ResponseWriter, r *http.Request, route string, early func(io.Reader) error, check func(io.Reader) (gate.PublishRequest, error),
+) {
 	p := m.server.publishing
+	if err := p.judge(r); err != nil {
+		m.failPublish(w, r, route, err)
+		return
+	}
 	select {
 	case p.slots <- struct{}{}:
-		defer func() { <-p.slots }()
+		leave := sync.OnceFunc(func() { <-p.slots })
+		defer leave()
+		onStall(w, leave)
 	default:
 		m.fail(w, r, route, &gate.Unavailable{Wait: busyWait, Reason: "too many packages are being published; try again shortly"})
 		return
 	}
-	body, size, err := p.receive(w, r)
+	body, size, err := p.receive(w, r, early)
 	if err != nil {
 		m.failPublish(w, r, route, err)
 		return
@@ -100,25 +119,43 @@ func (m *mount) relay(w http.ResponseWriter, r *http.Request, route string, chec
 	m.server.writeArtifact(w, r, a)
 }
 
+// judge refuses what its header alone tells to be in vain. A package without a credential is: the
+// target wants the publisher's own, and nobody who has none may keep the others waiting.
+func (p *publishing) judge(r *http.Request) error {
+	_, credential, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	switch {
+	case strings.TrimSpace(credential) == "":
+		return errNoCredential
+	case r.ContentLength > p.limit:
+		return errTooLarge
+	case r.Header.Get("Content-Encoding") != "":
+		return errEncoded
+	}
+	return nil
+}
+
 // receive writes a request's body to the disk.
-func (p *publishing) receive(w http.ResponseWriter, r *http.Request) (f *os.File, size int64, err error) {
-	if r.ContentLength > p.limit {
-		return nil, 0, errTooLarge
-	}
-	if r.Header.Get("Content-Encoding") != "" {
-		return nil, 0, errEncoded
-	}
+func (p *publishing) receive(w http.ResponseWriter, r *http.Request, early func(io.Reader) error) (f *os.File, size int64, err error) {
 	if err := durable.MakeAll(p.dir); err != nil {
 		return nil, 0, fmt.Errorf("create the data folder: %v", err)
 	}
 	if f, err = durable.Scratch(p.dir); err != nil {
 		return nil, 0, err
 	}
-	if size, err = io.Copy(f, http.MaxBytesReader(w, r.Body, p.limit)); err != nil {
+	body := http.MaxBytesReader(w, r.Body, p.limit)
+	if early != nil {
+		err = early(io.TeeReader(body, f))
+	}
+	if err == nil {
+		if _, err = io.Copy(f, body); err == nil {
+			size, err = f.Seek(0, io.SeekCurrent)
+		}
+	}
+	if err != nil {
 		_ = f.Close()
 		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 			err = errTooLarge
-		} else if r.Context().Err() != nil {
+		} else if r.Context().Err() != nil && !errors.Is(err, errStalled) {
 			err = context.Canceled
 		}
 		return nil, 0, err
@@ -127,14 +164,20 @@ func (p *publishing) receive(w http.ResponseWriter, r *http.Request) (f *os.File
 }
 
 var (
-	errTooLarge = fmt.Errorf("the package is larger than %d bytes, the most that is relayed", int64(maxPublish))
-	errEncoded  = errors.New("the package has a content encoding, which is not supported; send it without")
+	errTooLarge     = fmt.Errorf("the package is larger than %d bytes, the most that is relayed", int64(maxPublish))
+	errEncoded      = errors.New("the package has a content encoding, which is not supported; send it without")
+	errNoCredential = errors.New("the package has no credential; log in to the registry that packages are published to, and publish again")
 )
 
 // failPublish answers what is wrong with a package itself; the rest goes the way of all errors.
 func (m *mount) failPublish(w http.ResponseWriter, r *http.Request, route string, err error) {
 	status := 0
 	switch {
+	case errors.Is(err, errNoCredential):
+		status = http.StatusUnauthorized
+		w.Header().Set("WWW-Authenticate", `Basic realm="ecluse"`)
+	case errors.Is(err, errStalled):
+		status = http.StatusRequestTimeout
 	case errors.Is(err, errTooLarge):
 		status = http.StatusRequestEntityTooLarge
 	case errors.Is(err, errEncoded):

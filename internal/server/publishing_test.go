@@ -45,7 +45,7 @@ func TestPublishHandsOn(t *testing.T) {
 			t.Errorf("left behind: %v, %v", left, err)
 		}
 		contentType, form := twineForm("acme-tool")
-		if a = w.Do(http.MethodPost, "/pypi/legacy/", form, "Content-Type", contentType); a.Status != http.StatusCreated || string(body) != form {
+		if a = w.Do(http.MethodPost, "/pypi/legacy/", form, "Content-Type", contentType, "Authorization", "Basic bTpt"); a.Status != http.StatusCreated || string(body) != form {
 			t.Errorf("upload: %d %s", a.Status, a.Body)
 		}
 	})
@@ -83,12 +83,13 @@ func TestPublishIsRefusedHere(t *testing.T) {
 			"no form":          {"POST", "/pypi/legacy/", "a=b", []string{"Content-Type", "text/plain"}, 400},
 			"too large a file": {"POST", "/pypi/legacy/", form, []string{"Content-Type", contentType}, 413},
 		} {
-			if a := w.Do(c.method, c.path, c.body, c.header...); a.Status != c.status {
+			if a := w.Do(c.method, c.path, c.body, append(c.header, "Authorization", "Bearer mine")...); a.Status != c.status {
 				t.Errorf("%s: %d %s, want %d", name, a.Status, a.Body, c.status)
 			}
 		}
 		// A body of unknown length is cut where the limit is.
 		r := httptest.NewRequestWithContext(w.T.Context(), http.MethodPut, corePath, io.MultiReader(strings.NewReader(coreDoc+" ")))
+		r.Header.Set("Authorization", "Bearer mine")
 		rec := newRecorder()
 		if w.server.Handler().ServeHTTP(rec, r); rec.Code != http.StatusRequestEntityTooLarge {
 			t.Errorf("unknown length: %d %s", rec.Code, rec.Body)
@@ -96,7 +97,7 @@ func TestPublishIsRefusedHere(t *testing.T) {
 		for range cap(w.server.publishing.slots) {
 			w.server.publishing.slots <- struct{}{}
 		}
-		w.Want(w.Do(http.MethodPut, corePath, coreDoc), 503, 1)
+		w.Want(w.Do(http.MethodPut, corePath, coreDoc, "Authorization", "Bearer mine"), 503, 1)
 	})
 }
 

@@ -5,7 +5,6 @@ package server
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -45,6 +44,8 @@ type Options struct {
 	// SpoolDir is the folder that packages which are being published pass through; it is made when
 	// it is needed.
 	SpoolDir string
+	// Pace is how fast a client has to be; zero means 30 KiB in 30 seconds.
+	Pace Pace
 }
 
 // Server holds the handlers. It is safe for concurrent use.
@@ -122,14 +123,16 @@ func (s *Server) observe(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
 		ctx, span := s.opts.Tracer.Start(r.Context(), "serve "+r.Method, trace.WithSpanKind(trace.SpanKindServer))
-		rec := &recorder{ResponseWriter: w, route: "other"}
+		out := newPaced(w, r.WithContext(ctx), s.opts.Pace)
+		rec := &recorder{paced: out, route: "other"}
 		protect(w.Header())
 		defer func() {
+			out.end()
 			span.SetAttributes(attribute.String("http.route", rec.route), attribute.Int("http.response.status_code", rec.status()))
 			span.End()
 			s.opts.Metrics.Request(rec.route, rec.status(), time.Since(start))
 		}()
-		next.ServeHTTP(rec, r.WithContext(ctx))
+		next.ServeHTTP(rec, out.request)
 	})
 }
 
@@ -150,7 +153,7 @@ func traceRefusal(ctx context.Context, r refusal) {
 
 // recorder remembers the status and the route's name.
 type recorder struct {
-	http.ResponseWriter
+	*paced
 	route string
 	code  int
 }
@@ -160,14 +163,8 @@ func (r *recorder) WriteHeader(code int) {
 	if r.code == 0 {
 		r.code = code
 	}
-	r.ResponseWriter.WriteHeader(code)
+	r.paced.WriteHeader(code)
 }
-
-// ReadFrom implements io.ReaderFrom, so that kept files are copied by the kernel.
-func (r *recorder) ReadFrom(src io.Reader) (int64, error) { return io.Copy(r.ResponseWriter, src) }
-
-// Unwrap lets http.ResponseController reach the connection.
-func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
 func (r *recorder) status() int {
 	if r.code == 0 {

@@ -10,13 +10,13 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/fake/fakenpm"
 )
 
-// A client that takes a file slowly gets all of it, and one that takes nothing more for minutes is
+// A client that takes a file slowly gets all of it, and one that takes nothing more for a minute is
 // given up.
 func TestClientThatStopsReading(t *testing.T) {
 	for name, c := range map[string]struct {
 		pause time.Duration
 		whole bool
-	}{"slow": {10 * time.Second, true}, "stopped": {3 * time.Minute, false}} {
+	}{"slow": {2 * time.Second, true}, "stopped": {time.Minute, false}} {
 		inWorld(t, Options{}, func(w *world) {
 			w.Public.Publish("a", "1.0.0", longAgo, nil)
 			resp := w.Send(http.MethodGet, fileA, "")

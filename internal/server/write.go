@@ -12,9 +12,6 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/gate"
 )
 
-// slowClient is how long one piece of a body may take to leave.
-const slowClient = 2 * time.Minute
-
 // writeListing sends a listing in the encoding that the client takes, or 304 when it has just that
 // representation.
 func writeListing(w http.ResponseWriter, r *http.Request, l *gate.Listing) {
@@ -92,12 +89,10 @@ func (s *Server) writeArtifact(w http.ResponseWriter, r *http.Request, a *gate.A
 	if r.Method == http.MethodHead {
 		return
 	}
-	rc := http.NewResponseController(w)
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := a.Body.Read(buf)
 		if n > 0 {
-			_ = rc.SetWriteDeadline(time.Now().Add(slowClient)) // not every writer has deadlines
 			if _, werr := w.Write(buf[:n]); werr != nil {
 				return
 			}

@@ -161,6 +161,7 @@ func listen(ctx context.Context, sys *cli.System, cfg *config.Config, gate *app.
 		}
 		endpoints = append(endpoints, endpoint{l, &http.Server{
 			Handler: f.handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+			ConnContext: app.KeepConn,
 		}})
 		switch {
 		case f.text != "":

@@ -5,6 +5,7 @@ package gatetest
 import (
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -131,6 +132,16 @@ func (w *World) listen(host string, h http.Handler) {
 	l := w.network.Listen(host + ":80")
 	go func() { _ = srv.Serve(l) }() // until it is closed
 	w.T.Cleanup(func() { _ = srv.Close() })
+}
+
+// Dial connects to what Serve serves.
+func (w *World) Dial() net.Conn {
+	w.T.Helper()
+	c, err := w.network.Dial(w.T.Context(), "tcp", gateHost+":80")
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	return c
 }
 
 // Send sends a request, and returns the answer before its body is read; header holds names and

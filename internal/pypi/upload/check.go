@@ -54,6 +54,27 @@ func CheckForm(contentType string, body io.Reader) (project string, err error) {
 	return c.project()
 }
 
+// NameOf reads an upload form up to its name and gives the project, normalised. False says that the
+// name does not come before the file, or is none: CheckForm has the last word on such a form. It
+// may read more of the body than that.
+func NameOf(contentType string, body io.Reader) (project string, ok bool) {
+	_, params, err := mime.ParseMediaType(contentType)
+	if err != nil || params["boundary"] == "" {
+		return "", false
+	}
+	c := checked{values: map[string]string{}}
+	for r := multipart.NewReader(body, params["boundary"]); ; {
+		part, err := r.NextRawPart()
+		if err != nil || part.FileName() != "" || part.FormName() == "content" || c.take(part) != nil {
+			return "", false
+		}
+		if name, there := c.values["name"]; there {
+			project, err = naming.ParseName(name)
+			return project, err == nil
+		}
+	}
+}
+
 // single are the fields that an index reads one value of.
 func single(name string) bool {
 	switch name {
