@@ -241,6 +241,7 @@ func (b *builder) gate(o gate.Options) *gate.Gate {
 	c := b.Config.Cache
 	o.Policy, o.TTL, o.MaxStale, o.Memory, o.Archive = b.rules, c.TTL, c.MaxStale, b.memory, b.archive
 	o.MinPublic, o.MinTrusted = b.Config.Integrity.MinPublic, b.Config.Integrity.MinTrusted
+	o.MaxDocument = int64(c.MaxDocument)
 	o.Metrics, o.Logger, o.Store = b.metrics, b.Logger, b.store
 	return gate.New(o)
 }

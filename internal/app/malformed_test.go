@@ -77,12 +77,13 @@ func TestMalformedUpstreams(t *testing.T) {
 	}
 }
 
-// C40, C42: documents of the size of the largest real ones pass, and one over the bound is refused.
+// C40, C42, rw-011, rw-012: documents of the size of the largest real ones pass, and one over the
+// bound is refused with the name of the key that raises it.
 func TestHugeDocuments(t *testing.T) {
 	if testing.Short() || slowed {
 		t.Skip("SKIPPED with the race detector: large documents; make test runs this once more without it")
 	}
-	for _, c := range []struct{ versions, megabytes, status int }{{2600, 21, 200}, {1200, 40, 200}, {1200, 70, 502}} {
+	for _, c := range []struct{ versions, megabytes, status int }{{2600, 21, 200}, {1200, 40, 200}, {1200, 60, 200}, {1200, 70, 200}, {9000, 105, 200}, {1200, 130, 502}} {
 		t.Run(fmt.Sprint(c.megabytes), func(t *testing.T) {
 			inWorld(t, "", func(w *world) {
 				body := packument.Gzip(grow(t, packument.Generate("a", c.versions, 1, packument.Published(longAgo, time.Minute)), c.megabytes<<20))
@@ -93,6 +94,9 @@ func TestHugeDocuments(t *testing.T) {
 				})
 				a := w.get("/npm/a")
 				w.want(a, c.status, -1)
+				if c.status != 200 && !strings.Contains(a.body, "cache.maxDocument") {
+					t.Errorf("the key is not named: %s", a.body)
+				}
 				if short := w.get("/npm/a", "Accept", abbreviated); c.status == 200 && len(short.body) > len(a.body) {
 					t.Errorf("the abbreviated form has %d bytes, the full one %d", len(short.body), len(a.body))
 				}

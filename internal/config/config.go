@@ -134,6 +134,8 @@ type Cache struct {
 	MaxBytes ByteSize
 	// documents kept on disk, below the data folder, for the next start; 0 = none
 	DiskBytes ByteSize
+	// a listing, unpacked
+	MaxDocument ByteSize
 	// how much older a document may get while its upstream cools; 0 = never served stale
 	MaxStale time.Duration
 }

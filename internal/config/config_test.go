@@ -68,7 +68,7 @@ func TestDefaults(t *testing.T) {
 	if c.Mount("npm").Public.String() != "https://npm.example/" || c.Mount("npm").Private != nil || c.Mount("npm").PrivateFailure != config.Refuse {
 		t.Errorf("npm mount: %+v", c.Mount("npm"))
 	}
-	if want := (config.Cache{TTL: time.Minute, MaxBytes: 256 << 20, DiskBytes: 1 << 30, MaxStale: time.Hour}); c.Cache != want {
+	if want := (config.Cache{TTL: time.Minute, MaxBytes: 256 << 20, DiskBytes: 1 << 30, MaxDocument: 128 << 20, MaxStale: time.Hour}); c.Cache != want {
 		t.Errorf("cache %+v, want %+v", c.Cache, want)
 	}
 	if want := (config.Serve{Wait: time.Second, Drain: 30 * time.Second}); !reflect.DeepEqual(c.Serve, want) {
@@ -238,6 +238,11 @@ func TestValues(t *testing.T) {
 		{"serve.helpMessage", "'see the wiki: #gate'", ""},
 		{"serve.helpMessage", "|\n    two\n    lines", "one line"},
 		{"cache.maxBytes", "0", ""},
+		{"cache.maxDocument", "1GiB", ""},
+		{"cache.maxDocument", "1MiB", ""},
+		{"cache.maxDocument", "0", "between 1MiB and 1GiB"},
+		{"cache.maxDocument", "2GiB", "between 1MiB and 1GiB"},
+		{"cache.maxDocument", "large", "not a size"},
 		{"cache.maxBytes", "10 GB", ""},
 		{"cache.maxBytes", "1.5GiB", "not a size"},
 		{"cache.maxBytes", "9999999TiB", "not a size"},

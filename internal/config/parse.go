@@ -20,12 +20,19 @@ import (
 // ByteSize is a number of bytes, written 256MiB (powers of 1024) or 10GB (powers of 1000).
 type ByteSize int64
 
+// What a listing may be bounded to: the most is what can be scanned.
+const (
+	minDocument = 1 << 20
+	maxDocument = 1 << 30
+)
+
 // Types whose pointers choose a stricter syntax than their plain counterpart.
 type (
 	hostPort         string
 	optionalHostPort string
 	required         string
 	oneLine          string
+	documentSize     ByteSize
 )
 
 // parseInto reads v into the place that dst points to.
@@ -46,6 +53,11 @@ func parseInto(dst any, v value) (err error) {
 		*dst, err = parseDuration(s)
 	case *ByteSize:
 		*dst, err = parseBytes(s)
+	case *documentSize:
+		n, berr := parseBytes(s)
+		if *dst, err = documentSize(n), berr; err == nil && (n < minDocument || n > maxDocument) {
+			err = problemf("%s: a listing may have between 1MiB and 1GiB", quote(s))
+		}
 	case *integrity.Floor:
 		if *dst, err = integrity.ParseFloor(s); err != nil {
 			err = problemf("%v", err)

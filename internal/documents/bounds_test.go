@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ecluse-gate/ecluse/internal/fake/toy"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
@@ -67,4 +68,41 @@ func TestUnknownNamesLeaveNothing(t *testing.T) {
 	if n, bytes := d.memory.Size(); n != 0 || bytes != 0 {
 		t.Errorf("%d documents of %d bytes", n, bytes)
 	}
+}
+
+// Issue 13: a listing over the bound is refused with the name of the key that raises it, public or
+// private, and one at the bound is not.
+func TestListingsAreBounded(t *testing.T) {
+	toy.Inside(t, func(t *testing.T, w *toy.World) {
+		w.Public.Publish("a", "1.0.0", toy.LongAgo, nil)
+		w.Private.Publish("a", "1.0.0", toy.LongAgo, nil)
+		o := options(w)
+		d := New(o)
+		for side, read := range map[string]func() (registry.Document, error){
+			"public": func() (registry.Document, error) {
+				d.opts.Memory = NewMemory(64 << 20)
+				defer d.opts.Memory.Close()
+				got, err := d.Get(t.Context(), "a", 0)
+				if err != nil {
+					return nil, err
+				}
+				return got.Document, nil
+			},
+			"private": func() (registry.Document, error) { return d.Private(t.Context(), "a", "") },
+		} {
+			d.opts.MaxDocument = DefaultMaxDocument
+			whole, err := read()
+			if err != nil {
+				t.Fatal(err)
+			}
+			d.opts.MaxDocument = int64(len(whole.Source()))
+			if _, err := read(); err != nil {
+				t.Errorf("%s, at the bound: %v", side, err)
+			}
+			d.opts.MaxDocument--
+			if _, err := read(); err == nil || !strings.Contains(err.Error(), "cache.maxDocument") {
+				t.Errorf("%s, over the bound: %v", side, err)
+			}
+		}
+	})
 }

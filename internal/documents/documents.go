@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// maxDocument bounds a listing, unpacked; the largest real packuments have about 40 MB.
-	maxDocument = 64 << 20
+	// DefaultMaxDocument bounds a listing, unpacked; the largest real ones known have 105 MB.
+	DefaultMaxDocument = 128 << 20
 	// revalidateTTL bounds how long 304 answers may confirm one body before it is fetched whole
 	// again (C61).
 	revalidateTTL = 24 * time.Hour
@@ -55,8 +55,10 @@ type Options struct {
 	Archive *Archive
 	// MaxStale is how old a document may be while its authority cools (R87); 0 retains none.
 	MaxStale time.Duration
-	Metrics  *obs.Metrics
-	Logger   *slog.Logger
+	// MaxDocument bounds a listing, unpacked; 0 means the default.
+	MaxDocument int64
+	Metrics     *obs.Metrics
+	Logger      *slog.Logger
 }
 
 // Documents are the listings of one mount. They are safe for concurrent use.
@@ -69,7 +71,12 @@ type Documents struct {
 }
 
 // New returns the documents of a mount that has read nothing yet.
-func New(o Options) *Documents { return &Documents{opts: o} }
+func New(o Options) *Documents {
+	if o.MaxDocument == 0 {
+		o.MaxDocument = DefaultMaxDocument
+	}
+	return &Documents{opts: o}
+}
 
 func (d *Documents) key(name string) key { return key{d.opts.Protocol.Name, name} }
 

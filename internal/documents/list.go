@@ -54,7 +54,7 @@ func (d *Documents) fetchList(ctx context.Context) (*projects, error) {
 	if resp.StatusCode != http.StatusOK {
 		return nil, d.opts.Side.Status(resp, WhatList)
 	}
-	src, err := source(resp.Response)
+	src, err := d.source(resp.Response)
 	if err != nil {
 		return nil, refusal.FromPublic(err)
 	}

@@ -109,6 +109,9 @@ type codec struct {
 // the next.
 const packWindow = 1 << 20
 
+// maxUnpacked is more than any document has that was packed here.
+const maxUnpacked = 4 << 30
+
 func (c *codec) pack(body []byte) []byte {
 	c.writer.Do(func() { // the options are constants that the library knows
 		c.enc, _ = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
@@ -119,7 +122,7 @@ func (c *codec) pack(body []byte) []byte {
 
 func (c *codec) unpack(packed []byte) ([]byte, error) {
 	c.reader.Do(func() {
-		c.dec, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxDocument))
+		c.dec, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxUnpacked))
 	})
 	return c.dec.DecodeAll(packed, nil)
 }

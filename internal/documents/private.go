@@ -56,7 +56,7 @@ func (d *Documents) askPrivate(ctx context.Context, path, authorization string) 
 	if resp.StatusCode != http.StatusOK {
 		return registry.Source{}, false, refusal.PrivateStatus(resp)
 	}
-	src, err := source(resp)
+	src, err := d.source(resp)
 	if err != nil {
 		return registry.Source{}, false, refusal.FromPrivate(err)
 	}

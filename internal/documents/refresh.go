@@ -3,6 +3,7 @@ package documents
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -64,7 +65,7 @@ func (d *Documents) confirm(kept *Document) *Document {
 }
 
 func (d *Documents) read(resp *upstream.Response, name string, kept *Document) (*Document, error) {
-	src, err := source(resp.Response)
+	src, err := d.source(resp.Response)
 	if err != nil {
 		return nil, refusal.FromPublic(err)
 	}
@@ -111,8 +112,11 @@ func (d *Documents) older(doc, kept *Document) bool {
 }
 
 // source is an answer as an ecosystem reads it.
-func source(resp *http.Response) (registry.Source, error) {
-	body, err := upstream.ReadBody(resp, maxDocument)
+func (d *Documents) source(resp *http.Response) (registry.Source, error) {
+	body, err := upstream.ReadBody(resp, d.opts.MaxDocument)
+	if errors.Is(err, registry.ErrTooLarge) {
+		err = fmt.Errorf("%w; the setting cache.maxDocument of the gate allows more", err)
+	}
 	if err != nil {
 		return registry.Source{}, err
 	}

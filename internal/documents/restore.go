@@ -118,7 +118,7 @@ func (d *Documents) load(name string) (*Document, error) {
 		return nil, fmt.Errorf("%w: %w", errUnopened, err)
 	}
 	defer file.Close()
-	if size > maxDocument+maxHeadLine+sumLine {
+	if size > d.opts.MaxDocument+maxHeadLine+sumLine {
 		return nil, fmt.Errorf("%w: %d bytes", registry.ErrTooLarge, size)
 	}
 	info, err := file.Stat()

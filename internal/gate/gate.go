@@ -87,8 +87,10 @@ type Options struct {
 	// TTL is how long a public document is served without asking again; MaxStale how old it may be
 	// while its authority cools (R87; 0 is off).
 	TTL, MaxStale time.Duration
-	Metrics       *obs.Metrics
-	Logger        *slog.Logger
+	// MaxDocument bounds a listing, unpacked; 0 means the default.
+	MaxDocument int64
+	Metrics     *obs.Metrics
+	Logger      *slog.Logger
 }
 
 // Gate is one mount. It is safe for concurrent use.
@@ -127,7 +129,7 @@ func New(o Options) *Gate {
 			Name: e.Name, Accept: e.ListingAccept, Path: e.ListingPath, Scan: e.Scan, Serial: e.Serial, ScanIndex: e.ScanIndex,
 		},
 		Public: o.Public, Side: g.side(o.Public), Private: o.Private, Memory: o.Memory, Archive: o.Archive,
-		MaxStale: o.MaxStale, Metrics: o.Metrics, Logger: o.Logger,
+		MaxStale: o.MaxStale, MaxDocument: o.MaxDocument, Metrics: o.Metrics, Logger: o.Logger,
 	}
 	if e.ArtifactPath == nil {
 		d.Owned = g.owns

@@ -13,8 +13,9 @@ import (
 	"unsafe"
 )
 
-// MaxBytes bounds a document. The largest listings known are about 40 MB.
-const MaxBytes = 64 << 20
+// MaxBytes is the longest document that can be scanned, since a span has 32 bits. What may come
+// from an upstream is bounded below that, by who reads it.
+const MaxBytes = 1 << 30
 
 // MaxDepth bounds how deeply arrays and objects may be nested. It is at most 64: the scanner keeps
 // its stack in one word.

@@ -23,7 +23,7 @@ type Scanner struct {
 func NewScanner(doc []byte) *Scanner {
 	s := &Scanner{doc: text(doc)}
 	if len(doc) > MaxBytes {
-		s.Limit(0, "document larger than 64 MiB")
+		s.Limit(0, "document larger than 1 GiB")
 		return s
 	}
 	s.pos = space(s.doc, 0)

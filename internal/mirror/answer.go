@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	maxDocument = 64 << 20 // a listing of the target
-	maxDetail   = 4 << 10  // what is read of a refusal
+	maxDocument = 128 << 20 // a listing of the target
+	maxDetail   = 4 << 10   // what is read of a refusal
 	shownDetail = 300
 	// longestWish is the longest wait that a target's wish is kept to the second; it only keeps
 	// times from wrapping round. A wait is never shortened for our convenience.

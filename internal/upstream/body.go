@@ -3,6 +3,7 @@ package upstream
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,36 +15,131 @@ import (
 // ReadBody reads a whole body of at most limit bytes, unpacked. A body that was cut or stalled is a
 // *Failure, which will pass; one that lies about its encoding wraps registry.ErrMalformed, and one
 // over the limit registry.ErrTooLarge.
+//
+// A packed body is read first and unpacked then: its end says how long it is, so that the text
+// takes its own length and nothing is copied on the way.
 func ReadBody(resp *http.Response, limit int64) ([]byte, error) {
-	raw := &failureReader{r: resp.Body}
-	var r io.Reader = raw
-	size := resp.ContentLength
-	switch enc := strings.ToLower(resp.Header.Get("Content-Encoding")); enc {
-	case "", "identity":
-	case "gzip", "x-gzip":
-		zr, err := gzip.NewReader(raw)
-		if err != nil {
-			return nil, raw.or(fmt.Errorf("%w: invalid gzip body: %v", registry.ErrMalformed, err))
-		}
-		r, size = zr, size*6
+	enc := strings.ToLower(resp.Header.Get("Content-Encoding"))
+	switch enc {
+	case "", "identity", "gzip", "x-gzip":
 	default:
 		return nil, fmt.Errorf("%w: unrequested content encoding %q", registry.ErrMalformed, enc)
 	}
-	buf := make([]byte, 0, min(max(size, 16<<10), limit)+1)
+	p, err := collect(resp.Body, resp.ContentLength, limit)
+	if err != nil {
+		return nil, err
+	}
+	if enc == "" || enc == "identity" {
+		return p.join(), nil
+	}
+	return p.unpack(limit)
+}
+
+// pieces are a body as it came.
+type pieces struct {
+	list [][]byte
+	size int64
+}
+
+// Sizes of a piece of a body without a length.
+const (
+	firstPiece = 16 << 10
+	mostPiece  = 1 << 20
+)
+
+// collect reads a body of at most limit bytes; a length below 0 is not known.
+func collect(r io.Reader, length, limit int64) (*pieces, error) {
+	p := &pieces{}
+	if length > limit {
+		return nil, tooLarge(limit)
+	}
+	next := int64(firstPiece)
+	if length >= 0 {
+		next = length + 1 // room to see the end
+	}
 	for {
-		if int64(len(buf)) > limit {
-			return nil, fmt.Errorf("%w: more than %d bytes", registry.ErrTooLarge, limit)
+		piece := make([]byte, min(next, limit+1-p.size))
+		n, err := fill(r, piece)
+		p.list, p.size = append(p.list, piece[:n]), p.size+int64(n)
+		switch {
+		case p.size > limit:
+			return nil, tooLarge(limit)
+		case err == io.EOF: // a wrapped one is a cut body
+			return p, nil
+		case err != nil:
+			return nil, err
 		}
+		next = min(2*next, mostPiece)
+	}
+}
+
+// fill reads until the piece is full or the body ends.
+func fill(r io.Reader, piece []byte) (n int, err error) {
+	for n < len(piece) && err == nil {
+		var m int
+		m, err = r.Read(piece[n:])
+		n += m
+	}
+	return n, err
+}
+
+func tooLarge(limit int64) error {
+	return fmt.Errorf("%w: more than %d bytes", registry.ErrTooLarge, limit)
+}
+
+// join is the body in one piece.
+func (p *pieces) join() []byte {
+	if len(p.list) == 1 {
+		return fit(p.list[0])
+	}
+	body := make([]byte, 0, p.size)
+	for i, piece := range p.list {
+		body = append(body, piece...)
+		p.list[i] = nil
+	}
+	return body
+}
+
+// gzipRatio is more than DEFLATE can pack of one byte.
+const gzipRatio = 1032
+
+// announced is how long the text of a gzip body says that it is, in its last four bytes; it may be
+// less than the truth.
+func (p *pieces) announced(limit int64) int64 {
+	var end []byte
+	for i := len(p.list) - 1; i >= 0 && len(end) < 4; i-- {
+		piece := p.list[i]
+		end = append(bytes.Clone(piece[max(0, len(piece)-4+len(end)):]), end...)
+	}
+	if len(end) < 4 {
+		return 0
+	}
+	return min(int64(binary.LittleEndian.Uint32(end)), p.size*gzipRatio, limit)
+}
+
+func (p *pieces) unpack(limit int64) ([]byte, error) {
+	readers := make([]io.Reader, len(p.list))
+	for i, piece := range p.list {
+		readers[i] = bytes.NewReader(piece)
+	}
+	r, err := gzip.NewReader(io.MultiReader(readers...))
+	if err != nil {
+		return nil, fmt.Errorf("%w: invalid gzip body: %v", registry.ErrMalformed, err)
+	}
+	buf := make([]byte, 0, p.announced(limit)+1)
+	for {
 		if len(buf) == cap(buf) {
 			buf = append(buf, 0)[:len(buf)]
 		}
 		n, err := r.Read(buf[len(buf):min(cap(buf), int(limit)+1)])
-		buf = buf[:len(buf)+n]
+		if buf = buf[:len(buf)+n]; int64(len(buf)) > limit {
+			return nil, tooLarge(limit)
+		}
 		if err == io.EOF { // a wrapped one is a cut body
 			return fit(buf), nil
 		}
 		if err != nil {
-			return nil, raw.or(fmt.Errorf("%w: %v", registry.ErrMalformed, err))
+			return nil, fmt.Errorf("%w: %v", registry.ErrMalformed, err)
 		}
 	}
 }
@@ -55,25 +151,4 @@ func fit(buf []byte) []byte {
 		return buf
 	}
 	return bytes.Clone(buf)
-}
-
-// failureReader remembers a failure of the connection, to tell a cut body from a lying one.
-type failureReader struct {
-	r   io.Reader
-	err error
-}
-
-func (f *failureReader) Read(p []byte) (int, error) {
-	n, err := f.r.Read(p)
-	if err != nil && err != io.EOF {
-		f.err = err
-	}
-	return n, err
-}
-
-func (f *failureReader) or(err error) error {
-	if f.err != nil {
-		return f.err
-	}
-	return err
 }

@@ -3,10 +3,14 @@ package upstream_test
 import (
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
+	"testing/iotest"
 
+	vocabulary "github.com/ecluse-gate/ecluse/internal/registry"
 	"github.com/ecluse-gate/ecluse/internal/upstream"
 )
 
@@ -37,6 +41,45 @@ func TestBodyHoldsNoSpareRoom(t *testing.T) {
 				if spare := cap(got) - len(got); spare > len(got)/4+16 {
 					t.Errorf("%q, length %d: %d bytes and room for %d more", encoding, length, len(got), spare)
 				}
+			}
+		}
+	}
+}
+
+// A packed body says at its end how long its text is. One that says too little or too much is read
+// all the same, as far as the bound.
+func TestBodyThatLiesAboutItsLength(t *testing.T) {
+	pack := func(text string) []byte {
+		var packed bytes.Buffer
+		w := gzip.NewWriter(&packed)
+		_, _ = io.WriteString(w, text)
+		_ = w.Close()
+		return packed.Bytes()
+	}
+	long := strings.Repeat("0123456789", 1000)
+	for name, c := range map[string]struct {
+		body  []byte
+		limit int64
+		want  string
+		err   error
+	}{
+		"two members":            {append(pack(long), pack("x")...), 20_000, long + "x", nil},
+		"at the bound":           {append(pack(long), pack("x")...), 10_001, long + "x", nil},
+		"over the bound":         {append(pack(long), pack("x")...), 10_000, "", vocabulary.ErrTooLarge},
+		"many members":           {bytes.Repeat(pack(long), 100), 999_999, "", vocabulary.ErrTooLarge},
+		"one over the bound":     {pack(long), 9_999, "", vocabulary.ErrTooLarge},
+		"packed, over the bound": {pack(long), 30, "", vocabulary.ErrTooLarge},
+		"a wrong length":         {append(pack(long)[:len(pack(long))-4], 255, 255, 255, 255), 20_000, "", vocabulary.ErrMalformed},
+		"shorter than a length":  {[]byte{31, 139}, 20_000, "", vocabulary.ErrMalformed},
+		"nothing":                {nil, 20_000, "", vocabulary.ErrMalformed},
+	} {
+		for _, length := range []int64{-1, int64(len(c.body))} {
+			resp := &http.Response{
+				Header: http.Header{"Content-Encoding": {"gzip"}}, ContentLength: length, Body: io.NopCloser(iotest.OneByteReader(bytes.NewReader(c.body))),
+			}
+			got, err := upstream.ReadBody(resp, c.limit)
+			if string(got) != c.want || !errors.Is(err, c.err) {
+				t.Errorf("%s, length %d: %d bytes, %v", name, length, len(got), err)
 			}
 		}
 	}

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/ecluse-gate/ecluse/internal/fake/packument"
-	"github.com/ecluse-gate/ecluse/internal/listing"
 	"github.com/ecluse-gate/ecluse/internal/npm"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
@@ -64,7 +63,6 @@ func TestMalformedDocuments(t *testing.T) {
 		"deep nesting":         listingOf("x", good, `"deep":`+strings.Repeat("[", 100)+strings.Repeat("]", 100)),
 		"hopeless nesting":     listingOf("x", good, `"deep":`+strings.Repeat(`{"a":`, 1_000_000)),
 		"deep in a version":    listingOf("x", versionOf("x", "1.0.0", `"deep":`+strings.Repeat("[", 63)+strings.Repeat("]", 63))),
-		"more than 64 MiB":     listingOf("x", good, `"readme":"`+strings.Repeat("x", listing.MaxBytes)+`"`),
 		"too many members":     listingOf("x", good, strings.Repeat(`"a":1,`, maxTop)+`"b":1`),
 		"too many versions":    listingOf("x", many(maxVersions+1, func(i int) string { return fmt.Sprintf(`"%d.0.0":0`, i) })),
 		"too many dist-tags":   listingOf("x", good, `"dist-tags":{`+many(maxTags+1, func(i int) string { return fmt.Sprintf(`"t%d":"1.0.0"`, i) })+`}`),

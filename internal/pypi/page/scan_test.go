@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ecluse-gate/ecluse/internal/listing"
 	"github.com/ecluse-gate/ecluse/internal/pypi"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
@@ -54,7 +53,6 @@ func TestMalformedPages(t *testing.T) {
 	for name, body := range map[string]string{
 		"deep nesting":        page(good, `"_deep":`+strings.Repeat("[", 100)+strings.Repeat("]", 100)),
 		"hopeless nesting":    page(good, `"_deep":`+strings.Repeat("[", 1_000_000)),
-		"more than 64 MiB":    page(good, `"_x":"`+strings.Repeat("x", listing.MaxBytes)+`"`),
 		"two million files":   page(strings.TrimSuffix(strings.Repeat("{},", 2_000_000), ",")),
 		"too many versions":   page(good, `"versions":[`+strings.TrimSuffix(strings.Repeat(`"1",`, maxReleases+1), ",")+`]`),
 		"too many members":    page(good, strings.TrimSuffix(strings.Repeat(`"_a":1,`, maxTop+1), ",")),

@@ -58,7 +58,7 @@ type value struct {
 // take them.
 func tokens(body []byte, each func(*html.Tokenizer, html.TokenType) error) error {
 	if len(body) > listing.MaxBytes {
-		return &listing.Error{Reason: "page larger than 64 MiB", Limit: true}
+		return &listing.Error{Reason: "page larger than 1 GiB", Limit: true}
 	}
 	z := html.NewTokenizer(bytes.NewReader(body))
 	z.SetMaxBuf(maxToken)
