@@ -15,6 +15,7 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/gate"
 	"github.com/ecluse-gate/ecluse/internal/mirror"
 	"github.com/ecluse-gate/ecluse/internal/obs"
+	"github.com/ecluse-gate/ecluse/internal/quota"
 	"github.com/ecluse-gate/ecluse/internal/server"
 )
 
@@ -24,6 +25,7 @@ type App struct {
 	admin     *admin.Admin
 	gates     map[string]*gate.Gate // those of the mounts that are on, by ecosystem
 	documents *documents.Memory
+	room      *quota.Budget
 	metrics   *obs.Metrics
 	logger    *slog.Logger
 	rules     *rulebook

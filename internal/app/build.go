@@ -26,6 +26,7 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/obs"
 	"github.com/ecluse-gate/ecluse/internal/policy"
 	"github.com/ecluse-gate/ecluse/internal/pypi"
+	"github.com/ecluse-gate/ecluse/internal/quota"
 	"github.com/ecluse-gate/ecluse/internal/server"
 	"github.com/ecluse-gate/ecluse/internal/upstream"
 )
@@ -52,6 +53,7 @@ func Build(o BuildOptions) (*App, error) {
 	b := &builder{BuildOptions: o, rules: rules, metrics: obs.NewMetrics()}
 	b.openTable(time.Now())
 	b.memory = documents.NewMemory(int64(o.Config.Cache.MaxBytes))
+	b.room = newRoom(o.Config.Cache, o.Logger)
 	b.client = upstream.New(upstream.Options{
 		Table: b.table, Metrics: b.metrics, Logger: o.Logger, Tracer: o.Tracer, UserAgent: "ecluse/" + o.Version,
 		RootCAs: o.RootCAs, Hold: o.Config.Serve.Hold, Budgets: budgets(o.Config.Budgets), Dial: o.Dial, Egress: egress(o.Config.Egress),
@@ -114,7 +116,7 @@ func (b *builder) app() (*App, error) {
 			Rules: rules.inForce, Advisories: rules.advisories, Queue: queue.read, Version: b.Version,
 			Listen: b.Config.Admin, Token: b.Config.AdminToken.Reveal(),
 		}),
-		gates: gates, documents: b.memory, metrics: b.metrics, logger: b.Logger,
+		gates: gates, documents: b.memory, room: b.room, metrics: b.metrics, logger: b.Logger,
 		rules: rules, lanes: lanes, queue: queue, started: b.Config,
 		close: func() {
 			b.close()
@@ -152,6 +154,7 @@ type builder struct {
 	client  *upstream.Client
 	store   *cache.Files // nil: files are not kept
 	memory  *documents.Memory
+	room    *quota.Budget
 	archive *documents.Archive // nil: documents are not kept over a start
 }
 
@@ -241,7 +244,7 @@ func (b *builder) gate(o gate.Options) *gate.Gate {
 	c := b.Config.Cache
 	o.Policy, o.TTL, o.MaxStale, o.Memory, o.Archive = b.rules, c.TTL, c.MaxStale, b.memory, b.archive
 	o.MinPublic, o.MinTrusted = b.Config.Integrity.MinPublic, b.Config.Integrity.MinTrusted
-	o.MaxDocument = int64(c.MaxDocument)
+	o.MaxDocument, o.Room = int64(c.MaxDocument), b.room
 	o.Metrics, o.Logger, o.Store = b.metrics, b.Logger, b.store
 	return gate.New(o)
 }

@@ -40,6 +40,7 @@ func (a *App) PaceCollector(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		_, bytes := a.documents.Size()
+		bytes += a.room.Used()
 		// else not worth a stop
 		if want := Pace(bytes); want < now*9/10 || want > now*11/10 || want == collectLeast && now != collectLeast {
 			debug.SetGCPercent(want)

@@ -71,8 +71,8 @@ type gate struct {
 }
 
 // startGate runs the command in front of a registry, with an empty folder. The YAML is added to its
-// configuration.
-func startGate(tb testing.TB, registry, yaml string) gate {
+// configuration, and the variables to its environment.
+func startGate(tb testing.TB, registry, yaml string, env ...string) gate {
 	tb.Helper()
 	bin, err := binary()
 	if err != nil {
@@ -86,7 +86,7 @@ func startGate(tb testing.TB, registry, yaml string) gate {
 	}
 	g := gate{}
 	cmd := exec.Command(bin, "serve", "--config", file)
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir}
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir}, env...)
 	if os.Getenv("BENCH_PROFILE") != "" {
 		g.profile = filepath.Join(dir, "profile")
 		cmd.Env = append(cmd.Env, "BENCH_PROFILE_FILE="+g.profile)

@@ -136,6 +136,8 @@ type Cache struct {
 	DiskBytes ByteSize
 	// a listing, unpacked
 	MaxDocument ByteSize
+	// of all listings that are read and rendered at once; 0 = a part of what the process may have
+	MaxFetching ByteSize
 	// how much older a document may get while its upstream cools; 0 = never served stale
 	MaxStale time.Duration
 }

@@ -103,6 +103,7 @@ func keys(known registry.Ecosystems) []key {
 		{path: "cache.maxBytes", def: "256MiB", into: func(c *Config) any { return &c.Cache.MaxBytes }},
 		{path: "cache.diskBytes", def: "1GiB", into: func(c *Config) any { return &c.Cache.DiskBytes }},
 		{path: "cache.maxDocument", def: "128MiB", into: func(c *Config) any { return (*documentSize)(&c.Cache.MaxDocument) }},
+		{path: "cache.maxFetching", def: "auto", into: func(c *Config) any { return (*autoSize)(&c.Cache.MaxFetching) }},
 		{path: "cache.maxStale", def: "1h", into: func(c *Config) any { return &c.Cache.MaxStale }},
 		{path: "artifacts.maxBytes", def: "10GiB", into: func(c *Config) any { return &c.Artifacts.MaxBytes }},
 		{path: "integrity.minPublic", def: "sha256", into: func(c *Config) any { return (*publicFloor)(&c.Integrity.MinPublic) }},

@@ -24,6 +24,7 @@ type ByteSize int64
 const (
 	minDocument = 1 << 20
 	maxDocument = 1 << 30
+	minFetching = 1 << 20
 )
 
 // Types whose pointers choose a stricter syntax than their plain counterpart.
@@ -33,6 +34,7 @@ type (
 	required         string
 	oneLine          string
 	documentSize     ByteSize
+	autoSize         ByteSize // 0 for the word auto
 )
 
 // parseInto reads v into the place that dst points to.
@@ -53,11 +55,6 @@ func parseInto(dst any, v value) (err error) {
 		*dst, err = parseDuration(s)
 	case *ByteSize:
 		*dst, err = parseBytes(s)
-	case *documentSize:
-		n, berr := parseBytes(s)
-		if *dst, err = documentSize(n), berr; err == nil && (n < minDocument || n > maxDocument) {
-			err = problemf("%s: a listing may have between 1MiB and 1GiB", quote(s))
-		}
 	case *integrity.Floor:
 		if *dst, err = integrity.ParseFloor(s); err != nil {
 			err = problemf("%v", err)
@@ -76,10 +73,35 @@ func parseInto(dst any, v value) (err error) {
 		if *dst = nil; s != "" {
 			*dst, err = parseURL(s)
 		}
+	case *autoSize, *documentSize:
+		return parseBounded(dst, s)
 	default:
 		return parseText(dst, s)
 	}
 	return err
+}
+
+// parseBounded reads the sizes that have bounds.
+func parseBounded(dst any, s string) error {
+	if auto, ok := dst.(*autoSize); ok && s == "auto" {
+		*auto = 0
+		return nil
+	}
+	n, err := parseBytes(s)
+	if err != nil {
+		return err
+	}
+	switch dst := dst.(type) {
+	case *autoSize:
+		if *dst = autoSize(n); n < minFetching {
+			return problemf("%s: at least 1MiB, or auto", quote(s))
+		}
+	case *documentSize:
+		if *dst = documentSize(n); n < minDocument || n > maxDocument {
+			return problemf("%s: a listing may have between 1MiB and 1GiB", quote(s))
+		}
+	}
+	return nil
 }
 
 // parseList reads the kinds of lists.

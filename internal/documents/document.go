@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ecluse-gate/ecluse/internal/obs"
+	"github.com/ecluse-gate/ecluse/internal/quota"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
@@ -26,6 +27,8 @@ type Document struct {
 	contentType string // of the body
 	url         *url.URL
 	elsewhere   map[int]bool // entries whose file lies on a host that is not asked
+	size        int          // of the body, while it is packed
+	share       *quota.Share // what it took while it was read; nil, or long given back
 	renderings  *renderings  // shared by documents of the same body; nil while it is packed
 }
 

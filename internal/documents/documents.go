@@ -10,6 +10,7 @@ import (
 
 	"github.com/ecluse-gate/ecluse/internal/cache"
 	"github.com/ecluse-gate/ecluse/internal/obs"
+	"github.com/ecluse-gate/ecluse/internal/quota"
 	"github.com/ecluse-gate/ecluse/internal/refusal"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 	"github.com/ecluse-gate/ecluse/internal/upstream"
@@ -57,8 +58,11 @@ type Options struct {
 	MaxStale time.Duration
 	// MaxDocument bounds a listing, unpacked; 0 means the default.
 	MaxDocument int64
-	Metrics     *obs.Metrics
-	Logger      *slog.Logger
+	// Room is what all documents that are read, unpacked and rendered at once may take; nil bounds
+	// nothing.
+	Room    *quota.Budget
+	Metrics *obs.Metrics
+	Logger  *slog.Logger
 }
 
 // Documents are the listings of one mount. They are safe for concurrent use.

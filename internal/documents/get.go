@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/ecluse-gate/ecluse/internal/quota"
 	"github.com/ecluse-gate/ecluse/internal/refusal"
 )
 
@@ -47,6 +48,7 @@ func (d *Documents) Get(ctx context.Context, name string, maxAge time.Duration) 
 		return Answer{State: Absent, Confirmed: true}, nil
 	}
 	if err == nil {
+		quota.Keep(ctx, doc.share)
 		return Answer{State: Fresh, Document: doc, Confirmed: true}, nil
 	}
 	err = refusal.Taken(err)

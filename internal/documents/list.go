@@ -54,10 +54,11 @@ func (d *Documents) fetchList(ctx context.Context) (*projects, error) {
 	if resp.StatusCode != http.StatusOK {
 		return nil, d.opts.Side.Status(resp, WhatList)
 	}
-	src, err := d.source(resp.Response)
+	src, share, err := d.source(ctx, resp.Response)
 	if err != nil {
 		return nil, refusal.FromPublic(err)
 	}
+	defer share.Release()
 	names, err := d.opts.Protocol.ScanIndex(src)
 	if err != nil {
 		return nil, refusal.FromPublic(err)

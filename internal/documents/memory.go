@@ -79,7 +79,7 @@ func (m *Memory) pack(e *Document) (*Document, int64, bool) {
 		return nil, 0, false
 	}
 	packed := *e
-	packed.Document, packed.renderings, packed.packed = nil, nil, m.codec.pack(body)
+	packed.Document, packed.renderings, packed.packed, packed.size = nil, nil, m.codec.pack(body), len(body)
 	return &packed, packed.cost(), true
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/ecluse-gate/ecluse/internal/quota"
 	"github.com/ecluse-gate/ecluse/internal/refusal"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 	"github.com/ecluse-gate/ecluse/internal/upstream"
@@ -56,9 +57,11 @@ func (d *Documents) askPrivate(ctx context.Context, path, authorization string) 
 	if resp.StatusCode != http.StatusOK {
 		return registry.Source{}, false, refusal.PrivateStatus(resp)
 	}
-	src, err := d.source(resp)
+	src, share, err := d.source(ctx, resp)
 	if err != nil {
 		return registry.Source{}, false, refusal.FromPrivate(err)
 	}
+	defer share.Release()
+	quota.Keep(ctx, share) // until the request is answered
 	return src, true, nil
 }

@@ -3,13 +3,12 @@ package documents
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"time"
 
+	"github.com/ecluse-gate/ecluse/internal/quota"
 	"github.com/ecluse-gate/ecluse/internal/refusal"
-	"github.com/ecluse-gate/ecluse/internal/registry"
 	"github.com/ecluse-gate/ecluse/internal/upstream"
 )
 
@@ -28,7 +27,7 @@ func (d *Documents) fetch(ctx context.Context, name string, kept *Document) (*Do
 	defer resp.Body.Close()
 	switch s := resp.StatusCode; {
 	case s == http.StatusOK:
-		return d.read(resp, name, kept)
+		return d.read(ctx, resp, name, kept)
 	case s == http.StatusNotModified && validator != "":
 		return d.confirm(kept), nil
 	}
@@ -64,11 +63,13 @@ func (d *Documents) confirm(kept *Document) *Document {
 	return &fresh
 }
 
-func (d *Documents) read(resp *upstream.Response, name string, kept *Document) (*Document, error) {
-	src, err := d.source(resp.Response)
+func (d *Documents) read(ctx context.Context, resp *upstream.Response, name string, kept *Document) (*Document, error) {
+	src, share, err := d.source(ctx, resp.Response)
 	if err != nil {
 		return nil, refusal.FromPublic(err)
 	}
+	defer share.Release()
+	quota.Keep(ctx, share)
 	now := time.Now()
 	e, err := d.scan(name, src)
 	if err != nil {
@@ -78,6 +79,7 @@ func (d *Documents) read(resp *upstream.Response, name string, kept *Document) (
 		d.opts.Metrics.StaleUpstream(d.opts.Protocol.Name)
 		return d.confirm(kept), nil
 	}
+	e.share = share
 	e.etag, e.fetched, e.checked = resp.Header.Get("ETag"), now, now
 	if kept != nil {
 		e.renderings = kept.renderings.successor()
@@ -109,20 +111,4 @@ func (d *Documents) older(doc, kept *Document) bool {
 	now, ok1 := serial(doc.Document)
 	before, ok2 := serial(kept.Document)
 	return ok1 && ok2 && now < before
-}
-
-// source is an answer as an ecosystem reads it.
-func (d *Documents) source(resp *http.Response) (registry.Source, error) {
-	body, err := upstream.ReadBody(resp, d.opts.MaxDocument)
-	if errors.Is(err, registry.ErrTooLarge) {
-		err = fmt.Errorf("%w; the setting cache.maxDocument of the gate allows more", err)
-	}
-	if err != nil {
-		return registry.Source{}, err
-	}
-	src := registry.Source{Body: body, ContentType: resp.Header.Get("Content-Type")}
-	if resp.Request != nil {
-		src.URL = resp.Request.URL
-	}
-	return src, nil
 }

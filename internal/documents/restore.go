@@ -10,10 +10,12 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
 	"github.com/ecluse-gate/ecluse/internal/obs"
+	"github.com/ecluse-gate/ecluse/internal/quota"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
@@ -56,8 +58,11 @@ func (d *Documents) recall(ctx context.Context, name string) *Document {
 	case !ok && !d.archived(name):
 		return nil
 	}
-	e, err := d.restores.Do(ctx, name, func(context.Context) (*Document, error) { return d.revive(name) })
-	if err != nil && ctx.Err() == nil && !errors.Is(err, errOlder) {
+	e, err := d.restores.Do(ctx, name, func(ctx context.Context) (*Document, error) { return d.revive(ctx, name) })
+	if e != nil {
+		quota.Keep(ctx, e.share)
+	}
+	if err != nil && ctx.Err() == nil && !errors.Is(err, errOlder) && !errors.Is(err, quota.ErrBusy) {
 		d.opts.Logger.Warn("discarding an unusable cached document", obs.Ecosystem(d.opts.Protocol.Name), obs.Package(name), obs.Err(err))
 	}
 	return e // nil with an error
@@ -65,7 +70,7 @@ func (d *Documents) recall(ctx context.Context, name string) *Document {
 
 // revive makes a kept document ready for use. It takes the place of its other form only: what came
 // or went meanwhile is newer.
-func (d *Documents) revive(name string) (*Document, error) {
+func (d *Documents) revive(ctx context.Context, name string) (*Document, error) {
 	name = strings.Clone(name) // as in fetch
 	key := d.key(name)
 	kept, packed := d.opts.Memory.store.Get(key)
@@ -75,9 +80,9 @@ func (d *Documents) revive(name string) (*Document, error) {
 	var e *Document
 	var err error
 	if packed {
-		e, err = d.opts.Memory.unpack(kept)
+		e, err = d.unpack(ctx, kept)
 	} else {
-		e, err = d.load(name)
+		e, err = d.load(ctx, name)
 	}
 	if err != nil {
 		if !errors.Is(err, errUnopened) {
@@ -85,6 +90,8 @@ func (d *Documents) revive(name string) (*Document, error) {
 		}
 		return nil, err
 	}
+	defer e.share.Release()
+	quota.Keep(ctx, e.share)
 	d.opts.Memory.store.Swap(key, e, e.cost(), func(now *Document, ok bool) bool {
 		return ok == packed && now == kept && (packed || d.archived(name))
 	})
@@ -112,7 +119,25 @@ func (d *Documents) forget(name string) {
 // later.
 var errUnopened = errors.New("it cannot be opened")
 
-func (d *Documents) load(name string) (*Document, error) {
+// unpack is Memory.unpack as there is room for it.
+func (d *Documents) unpack(ctx context.Context, kept *Document) (e *Document, err error) {
+	share, err := d.revival(ctx, int64(kept.size))
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if e == nil {
+			share.Release()
+		}
+	}()
+	if e, err = d.opts.Memory.unpack(kept); err != nil {
+		return nil, err
+	}
+	e.share = share
+	return e, nil
+}
+
+func (d *Documents) load(ctx context.Context, name string) (e *Document, err error) {
 	file, size, err := d.opts.Archive.files.Open(d.archiveName(name))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errUnopened, err)
@@ -121,6 +146,23 @@ func (d *Documents) load(name string) (*Document, error) {
 	if size > d.opts.MaxDocument+maxHeadLine+sumLine {
 		return nil, fmt.Errorf("%w: %d bytes", registry.ErrTooLarge, size)
 	}
+	share, err := d.revival(ctx, size)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if e == nil {
+			share.Release()
+		}
+	}()
+	if e, err = d.loadFrom(file, size, name); err != nil {
+		return nil, err
+	}
+	e.share = share
+	return e, nil
+}
+
+func (d *Documents) loadFrom(file *os.File, size int64, name string) (*Document, error) {
 	info, err := file.Stat()
 	if err != nil {
 		return nil, err

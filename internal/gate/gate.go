@@ -16,6 +16,7 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/integrity"
 	"github.com/ecluse-gate/ecluse/internal/obs"
 	"github.com/ecluse-gate/ecluse/internal/policy"
+	"github.com/ecluse-gate/ecluse/internal/quota"
 	"github.com/ecluse-gate/ecluse/internal/refusal"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 	"github.com/ecluse-gate/ecluse/internal/upstream"
@@ -89,8 +90,10 @@ type Options struct {
 	TTL, MaxStale time.Duration
 	// MaxDocument bounds a listing, unpacked; 0 means the default.
 	MaxDocument int64
-	Metrics     *obs.Metrics
-	Logger      *slog.Logger
+	// Room is what all listings that are read and rendered at once may take; nil bounds nothing.
+	Room    *quota.Budget
+	Metrics *obs.Metrics
+	Logger  *slog.Logger
 }
 
 // Gate is one mount. It is safe for concurrent use.
@@ -129,7 +132,7 @@ func New(o Options) *Gate {
 			Name: e.Name, Accept: e.ListingAccept, Path: e.ListingPath, Scan: e.Scan, Serial: e.Serial, ScanIndex: e.ScanIndex,
 		},
 		Public: o.Public, Side: g.side(o.Public), Private: o.Private, Memory: o.Memory, Archive: o.Archive,
-		MaxStale: o.MaxStale, MaxDocument: o.MaxDocument, Metrics: o.Metrics, Logger: o.Logger,
+		MaxStale: o.MaxStale, MaxDocument: o.MaxDocument, Room: o.Room, Metrics: o.Metrics, Logger: o.Logger,
 	}
 	if e.ArtifactPath == nil {
 		d.Owned = g.owns

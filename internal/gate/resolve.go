@@ -98,7 +98,7 @@ func (g *Gate) privatePart(ctx context.Context, name, authorization string) (doc
 	switch {
 	case !ok:
 		return doc, nil, err
-	case g.opts.DegradePrivate:
+	case g.opts.DegradePrivate && !wait.Crowded: // which is not the private side's failure
 		return nil, wait, nil
 	case g.firstParty(name):
 		return nil, nil, wait

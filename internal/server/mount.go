@@ -10,6 +10,7 @@ import (
 
 	"github.com/ecluse-gate/ecluse/internal/gate"
 	"github.com/ecluse-gate/ecluse/internal/obs"
+	"github.com/ecluse-gate/ecluse/internal/quota"
 )
 
 // mount is what the mounts of all ecosystems share: admission, files, and refusals in the
@@ -61,6 +62,7 @@ func (m *mount) admit(w http.ResponseWriter, r *http.Request, work func()) {
 
 func (m *mount) artifact(w http.ResponseWriter, r *http.Request, route string, req gate.ArtifactRequest) {
 	a, err := m.gate.Artifact(r.Context(), req)
+	quota.End(r.Context()) // the listing is not needed any more
 	if err != nil {
 		m.fail(w, r, route, err)
 		return

@@ -19,6 +19,7 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/config"
 	"github.com/ecluse-gate/ecluse/internal/gate"
 	"github.com/ecluse-gate/ecluse/internal/obs"
+	"github.com/ecluse-gate/ecluse/internal/quota"
 )
 
 // Options make a Server.
@@ -122,11 +123,13 @@ func (s *Server) cut(r *http.Request, err error) {
 func (s *Server) observe(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
+		rec := &recorder{route: "other"}
 		ctx, span := s.opts.Tracer.Start(r.Context(), "serve "+r.Method, trace.WithSpanKind(trace.SpanKindServer))
-		out := newPaced(w, r.WithContext(ctx), s.opts.Pace)
-		rec := &recorder{paced: out, route: "other"}
+		out := newPaced(w, r.WithContext(quota.With(ctx, &rec.scope)), s.opts.Pace)
+		rec.paced = out
 		protect(w.Header())
 		defer func() {
+			rec.scope.End()
 			out.end()
 			span.SetAttributes(attribute.String("http.route", rec.route), attribute.Int("http.response.status_code", rec.status()))
 			span.End()
@@ -156,6 +159,7 @@ type recorder struct {
 	*paced
 	route string
 	code  int
+	scope quota.Scope // of what the answer takes of memory
 }
 
 // WriteHeader implements http.ResponseWriter.

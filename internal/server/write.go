@@ -10,6 +10,7 @@ import (
 
 	"github.com/ecluse-gate/ecluse/internal/documents"
 	"github.com/ecluse-gate/ecluse/internal/gate"
+	"github.com/ecluse-gate/ecluse/internal/quota"
 )
 
 // writeListing sends a listing in the encoding that the client takes, or 304 when it has just that
@@ -29,6 +30,7 @@ func writeListing(w http.ResponseWriter, r *http.Request, l *gate.Listing) {
 	}
 	body := l.Body(encoding)
 	if encoding != documents.Identity {
+		quota.End(r.Context()) // what is sent is small
 		h.Set("Content-Encoding", string(encoding))
 	}
 	h.Set("Content-Type", l.ContentType())

@@ -12,27 +12,36 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
-// ReadBody reads a whole body of at most limit bytes, unpacked. A body that was cut or stalled is a
-// *Failure, which will pass; one that lies about its encoding wraps registry.ErrMalformed, and one
-// over the limit registry.ErrTooLarge.
+// Room is asked before a body takes n bytes of memory more, and told of those that it no longer
+// takes with an n below 0. An error ends the reading, and is what it ends with.
+type Room func(n int64) error
+
+// ReadBody is ReadBodyWithin without anybody to ask.
+func ReadBody(resp *http.Response, limit int64) ([]byte, error) {
+	return ReadBodyWithin(resp, limit, func(int64) error { return nil })
+}
+
+// ReadBodyWithin reads a whole body of at most limit bytes, unpacked. A body that was cut or
+// stalled is a *Failure, which will pass; one that lies about its encoding wraps
+// registry.ErrMalformed, and one over the limit registry.ErrTooLarge.
 //
 // A packed body is read first and unpacked then: its end says how long it is, so that the text
 // takes its own length and nothing is copied on the way.
-func ReadBody(resp *http.Response, limit int64) ([]byte, error) {
+func ReadBodyWithin(resp *http.Response, limit int64, room Room) ([]byte, error) {
 	enc := strings.ToLower(resp.Header.Get("Content-Encoding"))
 	switch enc {
 	case "", "identity", "gzip", "x-gzip":
 	default:
 		return nil, fmt.Errorf("%w: unrequested content encoding %q", registry.ErrMalformed, enc)
 	}
-	p, err := collect(resp.Body, resp.ContentLength, limit)
+	p, err := collect(resp.Body, resp.ContentLength, limit, room)
 	if err != nil {
 		return nil, err
 	}
 	if enc == "" || enc == "identity" {
-		return p.join(), nil
+		return p.join(room)
 	}
-	return p.unpack(limit)
+	return p.unpack(limit, room)
 }
 
 // pieces are a body as it came.
@@ -48,7 +57,7 @@ const (
 )
 
 // collect reads a body of at most limit bytes; a length below 0 is not known.
-func collect(r io.Reader, length, limit int64) (*pieces, error) {
+func collect(r io.Reader, length, limit int64, room Room) (*pieces, error) {
 	p := &pieces{}
 	if length > limit {
 		return nil, tooLarge(limit)
@@ -58,29 +67,37 @@ func collect(r io.Reader, length, limit int64) (*pieces, error) {
 		next = length + 1 // room to see the end
 	}
 	for {
-		piece := make([]byte, min(next, limit+1-p.size))
-		n, err := fill(r, piece)
+		next = min(next, limit+1-p.size)
+		if err := room(next); err != nil {
+			return nil, err
+		}
+		piece := make([]byte, next)
+		n, ended, err := fill(r, piece)
 		p.list, p.size = append(p.list, piece[:n]), p.size+int64(n)
 		switch {
 		case p.size > limit:
 			return nil, tooLarge(limit)
-		case err == io.EOF: // a wrapped one is a cut body
-			return p, nil
 		case err != nil:
 			return nil, err
+		case ended:
+			return p, nil
 		}
 		next = min(2*next, mostPiece)
 	}
 }
 
 // fill reads until the piece is full or the body ends.
-func fill(r io.Reader, piece []byte) (n int, err error) {
-	for n < len(piece) && err == nil {
-		var m int
-		m, err = r.Read(piece[n:])
+func fill(r io.Reader, piece []byte) (n int, ended bool, err error) {
+	for n < len(piece) {
+		m, err := r.Read(piece[n:])
 		n += m
+		if err == io.EOF { // a wrapped one is a cut body
+			return n, true, nil
+		} else if err != nil {
+			return n, false, err
+		}
 	}
-	return n, err
+	return n, false, nil
 }
 
 func tooLarge(limit int64) error {
@@ -88,16 +105,19 @@ func tooLarge(limit int64) error {
 }
 
 // join is the body in one piece.
-func (p *pieces) join() []byte {
+func (p *pieces) join(room Room) ([]byte, error) {
 	if len(p.list) == 1 {
-		return fit(p.list[0])
+		return fit(p.list[0]), nil
+	}
+	if err := room(p.size); err != nil {
+		return nil, err
 	}
 	body := make([]byte, 0, p.size)
 	for i, piece := range p.list {
 		body = append(body, piece...)
 		p.list[i] = nil
 	}
-	return body
+	return body, room(-p.size)
 }
 
 // gzipRatio is more than DEFLATE can pack of one byte.
@@ -117,26 +137,35 @@ func (p *pieces) announced(limit int64) int64 {
 	return min(int64(binary.LittleEndian.Uint32(end)), p.size*gzipRatio, limit)
 }
 
-func (p *pieces) unpack(limit int64) ([]byte, error) {
+func (p *pieces) unpack(limit int64, room Room) ([]byte, error) {
 	readers := make([]io.Reader, len(p.list))
 	for i, piece := range p.list {
 		readers[i] = bytes.NewReader(piece)
 	}
-	r, err := gzip.NewReader(io.MultiReader(readers...))
+	zr, err := gzip.NewReader(io.MultiReader(readers...))
 	if err != nil {
 		return nil, fmt.Errorf("%w: invalid gzip body: %v", registry.ErrMalformed, err)
 	}
-	buf := make([]byte, 0, p.announced(limit)+1)
+	var r io.Reader = zr
+	size := p.announced(limit) + 1
+	if err := room(size); err != nil {
+		return nil, err
+	}
+	buf := make([]byte, 0, size)
 	for {
 		if len(buf) == cap(buf) {
-			buf = append(buf, 0)[:len(buf)]
+			more := min(size+size/4+mostPiece, limit+1) // there is more than was announced
+			if err := room(more - size); err != nil {
+				return nil, err
+			}
+			buf, size = append(make([]byte, 0, more), buf...), more
 		}
 		n, err := r.Read(buf[len(buf):min(cap(buf), int(limit)+1)])
 		if buf = buf[:len(buf)+n]; int64(len(buf)) > limit {
 			return nil, tooLarge(limit)
 		}
 		if err == io.EOF { // a wrapped one is a cut body
-			return fit(buf), nil
+			return fit(buf), room(-p.size)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%w: %v", registry.ErrMalformed, err)

@@ -87,7 +87,7 @@ func build(ctx context.Context, sys *cli.System, cfg *config.Config, version str
 
 // memoryShare is how much of a container's memory the Go runtime may use before it works harder to
 // free some.
-const memoryShare = 0.9
+const memoryShare = 0.8
 
 // serve runs the gate until ctx ends, and then drains the requests in flight. SIGHUP reloads the
 // configuration.
