@@ -98,13 +98,7 @@ func keys(known registry.Ecosystems) []key {
 	for _, e := range known {
 		all = append(all, mountKeys(e, known)...)
 	}
-	return append(all, []key{
-		{path: "cache.ttl", def: "60s", into: func(c *Config) any { return &c.Cache.TTL }},
-		{path: "cache.maxBytes", def: "256MiB", into: func(c *Config) any { return &c.Cache.MaxBytes }},
-		{path: "cache.diskBytes", def: "1GiB", into: func(c *Config) any { return &c.Cache.DiskBytes }},
-		{path: "cache.maxDocument", def: "128MiB", into: func(c *Config) any { return (*documentSize)(&c.Cache.MaxDocument) }},
-		{path: "cache.maxFetching", def: "auto", into: func(c *Config) any { return (*autoSize)(&c.Cache.MaxFetching) }},
-		{path: "cache.maxStale", def: "1h", into: func(c *Config) any { return &c.Cache.MaxStale }},
+	return append(append(all, cacheKeys()...), []key{
 		{path: "artifacts.maxBytes", def: "10GiB", into: func(c *Config) any { return &c.Artifacts.MaxBytes }},
 		{path: "integrity.minPublic", def: "sha256", into: func(c *Config) any { return (*publicFloor)(&c.Integrity.MinPublic) }},
 		{path: "integrity.minTrusted", def: "sha256", into: func(c *Config) any { return &c.Integrity.MinTrusted }},
@@ -131,6 +125,18 @@ func keys(known registry.Ecosystems) []key {
 		{path: advisoriesInterval, def: "1h", into: func(c *Config) any { return &c.Advisories.Interval }},
 		{path: "cooldown.shared", notYet: "the shared cooldown"},
 	}...)
+}
+
+// cacheKeys are those of what is kept and read.
+func cacheKeys() []key {
+	return []key{
+		{path: "cache.ttl", def: "60s", into: func(c *Config) any { return &c.Cache.TTL }},
+		{path: "cache.maxBytes", def: "256MiB", into: func(c *Config) any { return &c.Cache.MaxBytes }},
+		{path: "cache.diskBytes", def: "1GiB", into: func(c *Config) any { return &c.Cache.DiskBytes }},
+		{path: "cache.maxDocument", def: "128MiB", into: func(c *Config) any { return (*documentSize)(&c.Cache.MaxDocument) }},
+		{path: "cache.maxFetching", def: "auto", into: func(c *Config) any { return (*autoSize)(&c.Cache.MaxFetching) }},
+		{path: "cache.maxStale", def: "1h", into: func(c *Config) any { return &c.Cache.MaxStale }},
+	}
 }
 
 // readKeys parses what each layer says about each key, the strongest last. A wrong value is

@@ -7,10 +7,10 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/ecluse-gate/ecluse/internal/payload"
 	"github.com/ecluse-gate/ecluse/internal/quota"
 	"github.com/ecluse-gate/ecluse/internal/refusal"
 	"github.com/ecluse-gate/ecluse/internal/registry"
-	"github.com/ecluse-gate/ecluse/internal/upstream"
 )
 
 const (
@@ -27,7 +27,7 @@ func (d *Documents) source(ctx context.Context, resp *http.Response) (registry.S
 	if err != nil {
 		return registry.Source{}, nil, crowded(err)
 	}
-	body, err := upstream.ReadBodyWithin(resp, d.opts.MaxDocument, func(n int64) error {
+	body, err := payload.ReadWithin(resp, d.opts.MaxDocument, func(n int64) error {
 		if n < 0 {
 			share.Shrink(-n)
 			return nil

@@ -15,6 +15,7 @@ import (
 
 	"github.com/ecluse-gate/ecluse/internal/cache"
 	"github.com/ecluse-gate/ecluse/internal/integrity"
+	"github.com/ecluse-gate/ecluse/internal/payload"
 	"github.com/ecluse-gate/ecluse/internal/refusal"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 	"github.com/ecluse-gate/ecluse/internal/upstream"
@@ -188,7 +189,7 @@ func publicFile(r Request, resp *upstream.Response, p Place) (*Artifact, error) 
 		return a, nil
 	}
 	if r.Kind == upstream.Companion {
-		body, err := upstream.ReadBody(resp.Response, maxCompanion)
+		body, err := payload.Read(resp.Response, maxCompanion)
 		_ = resp.Body.Close()
 		if err != nil {
 			return nil, refusal.FromPublic(err)

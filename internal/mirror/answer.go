@@ -10,7 +10,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/ecluse-gate/ecluse/internal/upstream"
+	"github.com/ecluse-gate/ecluse/internal/payload"
 	"github.com/ecluse-gate/ecluse/retryafter"
 )
 
@@ -54,7 +54,7 @@ func detail(resp *http.Response) string {
 func ReadListing(resp *http.Response) ([]byte, error) {
 	switch resp.StatusCode {
 	case http.StatusOK:
-		return upstream.ReadBody(resp, maxDocument)
+		return payload.Read(resp, maxDocument)
 	case http.StatusNotFound, http.StatusGone:
 		return nil, nil
 	}

@@ -3,6 +3,7 @@ package upstream_test
 import (
 	"context"
 	"crypto/x509"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -49,7 +50,7 @@ func get(t *testing.T, c *upstream.Client) storm.Get {
 			return 0, err
 		}
 		defer resp.Body.Close()
-		_, err = upstream.ReadBody(resp.Response, 1<<10)
+		_, err = io.ReadAll(resp.Body)
 		return resp.StatusCode, err
 	}
 }

@@ -117,7 +117,8 @@ func (c *Client) transport(dial DialFunc) *http.Transport {
 		IdleConnTimeout:        90 * time.Second,
 		MaxIdleConnsPerHost:    64,
 		MaxResponseHeaderBytes: 64 << 10,
-		DisableCompression:     true, // encodings are asked for, bounded and checked by ReadBody
+		// encodings are asked for, bounded and checked by payload.Read
+		DisableCompression:     true,
 		ForceAttemptHTTP2:      c.opts.Dial == nil,
 	}
 	if c.opts.Proxy != nil {

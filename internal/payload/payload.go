@@ -1,4 +1,6 @@
-package upstream
+// Package payload reads the bodies of answers whole: bounded, unpacked, and with no more memory
+// than asked for.
+package payload
 
 import (
 	"bytes"
@@ -16,18 +18,18 @@ import (
 // takes with an n below 0. An error ends the reading, and is what it ends with.
 type Room func(n int64) error
 
-// ReadBody is ReadBodyWithin without anybody to ask.
-func ReadBody(resp *http.Response, limit int64) ([]byte, error) {
-	return ReadBodyWithin(resp, limit, func(int64) error { return nil })
+// Read is ReadWithin without anybody to ask.
+func Read(resp *http.Response, limit int64) ([]byte, error) {
+	return ReadWithin(resp, limit, func(int64) error { return nil })
 }
 
-// ReadBodyWithin reads a whole body of at most limit bytes, unpacked. A body that was cut or
+// ReadWithin reads a whole body of at most limit bytes, unpacked. A body that was cut or
 // stalled is a *Failure, which will pass; one that lies about its encoding wraps
 // registry.ErrMalformed, and one over the limit registry.ErrTooLarge.
 //
 // A packed body is read first and unpacked then: its end says how long it is, so that the text
 // takes its own length and nothing is copied on the way.
-func ReadBodyWithin(resp *http.Response, limit int64, room Room) ([]byte, error) {
+func ReadWithin(resp *http.Response, limit int64, room Room) ([]byte, error) {
 	enc := strings.ToLower(resp.Header.Get("Content-Encoding"))
 	switch enc {
 	case "", "identity", "gzip", "x-gzip":

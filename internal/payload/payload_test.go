@@ -1,4 +1,4 @@
-package upstream_test
+package payload_test
 
 import (
 	"bytes"
@@ -10,8 +10,8 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/ecluse-gate/ecluse/internal/payload"
 	vocabulary "github.com/ecluse-gate/ecluse/internal/registry"
-	"github.com/ecluse-gate/ecluse/internal/upstream"
 )
 
 // A body that is kept takes little more than its length, however it came: without a length, and
@@ -33,7 +33,7 @@ func TestBodyHoldsNoSpareRoom(t *testing.T) {
 				resp := &http.Response{
 					Header: http.Header{"Content-Encoding": {encoding}}, ContentLength: length, Body: io.NopCloser(bytes.NewReader(body)),
 				}
-				got, err := upstream.ReadBody(resp, 64<<20)
+				got, err := payload.Read(resp, 64<<20)
 				if err != nil || !bytes.Equal(got, plain) {
 					t.Fatalf("%q, length %d: %d bytes, %v", encoding, length, len(got), err)
 				}
@@ -77,7 +77,7 @@ func TestBodyThatLiesAboutItsLength(t *testing.T) {
 			resp := &http.Response{
 				Header: http.Header{"Content-Encoding": {"gzip"}}, ContentLength: length, Body: io.NopCloser(iotest.OneByteReader(bytes.NewReader(c.body))),
 			}
-			got, err := upstream.ReadBody(resp, c.limit)
+			got, err := payload.Read(resp, c.limit)
 			if string(got) != c.want || !errors.Is(err, c.err) {
 				t.Errorf("%s, length %d: %d bytes, %v", name, length, len(got), err)
 			}
