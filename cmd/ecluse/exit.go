@@ -11,6 +11,7 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/cli"
 	"github.com/ecluse-gate/ecluse/internal/config"
 	"github.com/ecluse-gate/ecluse/internal/gate"
+	"github.com/ecluse-gate/ecluse/internal/visible"
 )
 
 // usageError is a command line that no command can read: an unknown flag or command, or a wrong
@@ -52,10 +53,14 @@ func report(sys *cli.System, err error) cli.Code {
 	if err == nil {
 		return code
 	}
-	if exit, ok := errors.AsType[*cli.ExitError](err); ok && exit.Err == nil {
-		return code
+	if exit, ok := errors.AsType[*cli.ExitError](err); ok && exit.Err == nil || cli.Closed(err) {
+		return code // it has been said, or whoever it was printed for has gone
 	}
-	fmt.Fprintf(sys.Stderr, "ecluse: %v\n", err)
+	text := visible.Text(err.Error())
+	if code == cli.Interrupted {
+		text = "interrupted"
+	}
+	fmt.Fprintf(sys.Stderr, "ecluse: %s\n", text)
 	if usage, ok := errors.AsType[*usageError](err); ok {
 		fmt.Fprintf(sys.Stderr, "Run '%s --help' for usage.\n", usage.cmd.CommandPath())
 	}

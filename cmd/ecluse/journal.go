@@ -13,6 +13,7 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/cli"
 	"github.com/ecluse-gate/ecluse/internal/source"
 	"github.com/ecluse-gate/ecluse/internal/source/review"
+	"github.com/ecluse-gate/ecluse/internal/visible"
 )
 
 func newJournal(sys *cli.System) *cobra.Command {
@@ -63,7 +64,7 @@ func newJournalVerify(sys *cli.System) *cobra.Command {
 				return err
 			}
 			for _, f := range report.Faults {
-				if _, err := fmt.Fprintf(sys.Stdout, "%s %s %s: %s\n", f.Code, orElse(f.Entry, "-"), orElse(f.Field, "-"), f.Reason); err != nil {
+				if _, err := fmt.Fprintf(sys.Stdout, "%s %s %s: %s\n", f.Code, visible.Text(orElse(f.Entry, "-")), visible.Text(orElse(f.Field, "-")), visible.Text(f.Reason)); err != nil {
 					return err
 				}
 			}
@@ -97,10 +98,15 @@ func soundness(r *review.Report, err error) error {
 }
 
 func printJSON(sys *cli.System, v any) error {
-	e := json.NewEncoder(sys.Stdout)
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	return e.Encode(v)
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	_, err := sys.Stdout.Write(visible.JSON(b.Bytes()))
+	return err
 }
 
 func newJournalResolve(sys *cli.System) *cobra.Command {

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ecluse-gate/ecluse/internal/cli"
-	"github.com/ecluse-gate/ecluse/internal/durable"
 	"github.com/ecluse-gate/ecluse/internal/emulator"
 	"github.com/ecluse-gate/ecluse/internal/search"
 	"github.com/ecluse-gate/ecluse/internal/search/signin"
@@ -51,6 +50,9 @@ func newSourceLater(name, short string, sys *cli.System) *cobra.Command {
 type sourceFlags struct {
 	tokenFile, auth, caFile, progress string
 	emulator                          bool
+	// out is the private file of the outcome, "" for none; see addOut.
+	out      string
+	warnings []source.Warning
 }
 
 func (f *sourceFlags) add(c *cobra.Command) {
@@ -62,12 +64,23 @@ func (f *sourceFlags) add(c *cobra.Command) {
 	c.MarkFlagsMutuallyExclusive("token-file", "auth")
 }
 
+// addOut adds --out to a command whose outcome is all that it puts out.
+func (f *sourceFlags) addOut(c *cobra.Command) {
+	c.Flags().StringVar(&f.out, "out", "", "private `file` for the outcome, beside printing it; must not exist")
+}
+
 // run is the RunE of a command that works with the tool of these flags.
 func (f *sourceFlags) run(sys *cli.System, do func(*cobra.Command, *source.Tool, []string) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
 		tool, err := f.tool(c, sys)
 		if err != nil {
 			return err
+		}
+		if refused := free(c.Name(), f.out); refused != nil {
+			return conclude(sys, refused)
+		}
+		if f.tokenFile != "" {
+			f.warnings = exposed(f.tokenFile)
 		}
 		return do(c, tool, args)
 	}
@@ -123,39 +136,6 @@ func (f *sourceFlags) tokens() (func() (search.TokenSource, error), error) {
 	return nil, fmt.Errorf("--auth %q: use cli, env, workload or managed", f.auth)
 }
 
-// conclude is conclude without the sentences on stderr where lines of JSON were asked for: a reader
-// of those takes nothing else.
-func (f *sourceFlags) conclude(sys *cli.System, o *source.Outcome) error {
-	if f.progress == "json" {
-		quiet := *sys
-		quiet.Stderr = io.Discard
-		sys = &quiet
-	}
-	return conclude(sys, o)
-}
-
-// conclude prints an outcome, says on stderr what a person wants to know, and turns its status into
-// the exit code.
-func conclude(sys *cli.System, o *source.Outcome) error {
-	if err := o.Write(sys.Stdout); err != nil {
-		return fmt.Errorf("print the outcome: %v", err)
-	}
-	if o.Message != "" {
-		fmt.Fprintf(sys.Stderr, "ecluse: %s: %s\n", o.Status, o.Message)
-		if o.Next != "" {
-			fmt.Fprintf(sys.Stderr, "ecluse: %s\n", o.Next)
-		}
-	}
-	code := statusCode(o.Status)
-	if code == cli.Refused && o.Interrupted() {
-		code = cli.Interrupted
-	}
-	if code != cli.Done {
-		return cli.Exit(code, nil)
-	}
-	return nil
-}
-
 // statusCode is the exit code of an outcome's status.
 func statusCode(status string) cli.Code {
 	switch status {
@@ -183,12 +163,6 @@ func readDocument(c *cobra.Command, path string) ([]byte, error) {
 		return nil, fmt.Errorf("read %s: %v", path, err)
 	}
 	return bytes.TrimPrefix(data, []byte("\ufeff")), nil
-}
-
-// writeDocument writes a plan or an approval. They are for people and hold no secret; what must
-// survive a crash is in the journal.
-func writeDocument(path string, data []byte) error {
-	return durable.Replace(path, data)
 }
 
 // absolute lets people name a folder as they like; the tool itself wants absolute paths.

@@ -27,6 +27,9 @@ func newSourcePlan(sys *cli.System) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if refused := replaceable(c.Name(), out, false); refused != nil {
+				return flags.conclude(sys, refused)
+			}
 			envelope, outcome := tool.Plan(c.Context(), data)
 			return flags.planned(sys, out, envelope, outcome)
 		}),
@@ -42,9 +45,7 @@ func newSourcePlan(sys *cli.System) *cobra.Command {
 // planned writes an envelope, if there is one, before it prints the outcome that speaks of it.
 func (f *sourceFlags) planned(sys *cli.System, out string, envelope []byte, outcome *source.Outcome) error {
 	if envelope != nil && outcome.Status == source.StatusPlanned {
-		if err := writeDocument(out, envelope); err != nil {
-			return err
-		}
+		outcome = writePlan(sys, out, envelope, false, outcome)
 	}
 	return f.conclude(sys, outcome)
 }
@@ -62,14 +63,15 @@ func newSourceApprove(sys *cli.System) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if refused := replaceable(c.Name(), out, true); refused != nil {
+				return conclude(sys, refused)
+			}
 			approved, outcome := source.Approve(data, func(words, fingerprint string) error {
 				fmt.Fprint(sys.Stderr, words)
 				return agreed(sys, yes, fingerprint)
 			})
 			if approved != nil {
-				if err := writeDocument(out, approved); err != nil {
-					return err
-				}
+				outcome = writePlan(sys, out, approved, true, outcome)
 			}
 			return conclude(sys, outcome)
 		},
@@ -109,7 +111,8 @@ func newSourceApply(sys *cli.System) *cobra.Command {
 		Use:   "apply APPROVED.json [--journal DIR --receipts DIR]",
 		Short: "Carry out an approved plan",
 		Long: "Carries out an approved plan. A creation needs two private folders, which are created when absent: an empty one\n" +
-			"for the journal, and one for the receipts. A continuation finds its journal in the plan.",
+			"for the journal, and one for the receipts. A continuation finds its journal in the plan. The outcome is also kept\n" +
+			"in a private file beside the journal, DIR.outcome-TIME-apply.json, and in --out.",
 		Args: cobra.ExactArgs(1),
 		RunE: flags.run(sys, func(c *cobra.Command, tool *source.Tool, args []string) error {
 			data, err := readDocument(c, args[0])
@@ -128,6 +131,7 @@ func newSourceApply(sys *cli.System) *cobra.Command {
 	c.Flags().StringVar(&places.Journal, "journal", "", "the private folder of the journal")
 	c.Flags().StringVar(&places.Receipts, "receipts", "", "the private folder of the receipts")
 	flags.add(c)
+	flags.addOut(c)
 	cli.ExitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Partial, cli.Waiting, cli.Usage, cli.Interrupted)
 	return c
 }
@@ -154,6 +158,7 @@ func newSourceVerify(sys *cli.System) *cobra.Command {
 	c.Flags().StringVar(&dir, "journal", "", "the private folder of the journal")
 	require(c, "journal")
 	flags.add(c)
+	flags.addOut(c)
 	cli.ExitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Partial, cli.Waiting, cli.Usage, cli.Interrupted)
 	return c
 }
@@ -175,6 +180,9 @@ func newSourceResume(sys *cli.System) *cobra.Command {
 			root, err := absolute(localRoot)
 			if err != nil {
 				return err
+			}
+			if refused := replaceable(c.Name(), out, false); refused != nil {
+				return flags.conclude(sys, refused)
 			}
 			envelope, outcome := tool.Resume(c.Context(), dir, root)
 			return flags.planned(sys, out, envelope, outcome)

@@ -20,7 +20,7 @@ type Places struct{ Journal, Receipts string }
 // Apply carries out an approved envelope. Everything that can be checked here is checked before a
 // token is asked for.
 func (t *Tool) Apply(ctx context.Context, envelope []byte, places Places) *Outcome {
-	s := t.begin("apply")
+	s := t.begin(ctx, "apply")
 	e, err := plan.Parse(envelope)
 	if err != nil {
 		s.failed(err)

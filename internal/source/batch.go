@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/ecluse-gate/ecluse/internal/search/wire"
@@ -38,7 +39,10 @@ type item struct {
 	plan.File
 	number   int // in the plan, the first is 0
 	eligible bool
-	state    record.State
+	// unsent says that an attempt of this run was or may have been announced, and that it is
+	// certain that nothing left this machine.
+	unsent bool
+	state  record.State
 }
 
 // due says that the file is to be sent: it was never attempted, and the server does not have it.
@@ -132,24 +136,44 @@ func (b *batch) observe(files []wire.File, twice string) error {
 		byName[on.Name] = append(byName[on.Name], on)
 	}
 	known := 0
+	var first error
 	for _, f := range b.files {
 		on := byName[f.Path]
 		known += len(on)
+		err := b.compare(f, on)
 		if len(on) > 1 {
-			return fail(twice, "the service lists "+quote(f.Path)+" more than once")
+			err = fail(twice, "the service lists "+quote(f.Path)+" more than once")
 		}
-		if err := b.compare(f, on); err != nil {
-			return err
+		if err != nil {
+			f.disproved()
+			first = cmp.Or(first, err)
 		}
 	}
-	if known < len(files) {
+	if first == nil && known < len(files) {
 		return fail(codeServerConflict, "the service lists a file that is not in the plan")
 	}
-	return nil
+	return first
+}
+
+// disproved takes a confirmation away that the last list contradicts: what was proved before does
+// not hold any more.
+func (f *item) disproved() {
+	if f.state.Verification != record.Confirmed {
+		return
+	}
+	switch f.state.Upload {
+	case record.Accepted:
+		f.state.Verification = record.Pending
+	case record.Rejected:
+		f.state.Verification = record.Failed
+	default:
+		f.state.Verification = ""
+	}
 }
 
 func (b *batch) compare(f *item, on []wire.File) error {
 	if len(on) == 0 {
+		f.disproved()
 		if f.state.Upload == record.Accepted {
 			f.state.Verification = record.Pending
 		}
@@ -163,13 +187,13 @@ func (b *batch) compare(f *item, on []wire.File) error {
 		return nil
 	case !matches(b.plan, f.File, got):
 		return conflict
+	case f.state.FileID != "" && got.ID != "" && f.state.FileID != got.ID:
+		return conflict // whatever form it has
 	case !wire.SafeID(got.ID):
 		if f.state.Upload == record.NotAttempted {
 			return conflict
 		}
 		return nil // nothing is proved without an id
-	case f.state.FileID != "" && f.state.FileID != got.ID:
-		return conflict
 	}
 	f.state.FileID, f.state.Verification = got.ID, record.Confirmed
 	if f.state.Upload == record.NotAttempted {

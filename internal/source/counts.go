@@ -1,10 +1,11 @@
 package source
 
 import (
-	"strconv"
+	"strings"
 
 	"github.com/ecluse-gate/ecluse/internal/source/plan"
 	"github.com/ecluse-gate/ecluse/internal/source/record"
+	"github.com/ecluse-gate/ecluse/internal/visible"
 	"github.com/ecluse-gate/ecluse/journal"
 )
 
@@ -73,6 +74,8 @@ func (b *batch) describe(before []record.State) {
 		mine := before == nil || f.state.Attempts > before[i].Attempts
 		unverified := f.state.Upload == record.Unverified && f.state.Verification != record.Confirmed
 		switch {
+		case unverified && f.unsent:
+			o.warn(codeNotSent, "nothing of "+quote(f.Path)+" was sent; its attempt may be in the journal, and then no later run sends it")
 		case unverified:
 			w := Write{Action: "upload-unverified", Name: f.Path}
 			o.ResourcesRemaining.Unverified = append(o.ResourcesRemaining.Unverified, w)
@@ -118,7 +121,7 @@ func (b *batch) digest(f *item) string { return plan.Digest(f.File) }
 // quote keeps a path in a message readable and on one line.
 func quote(path string) string {
 	if len(path) > 200 {
-		path = path[:200] + "…"
+		return visible.Quote(strings.ToValidUTF8(path[:200], "")) + "…"
 	}
-	return strconv.Quote(path)
+	return visible.Quote(path)
 }

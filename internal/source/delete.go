@@ -56,7 +56,7 @@ func NewDeletion(envelope []byte, ack *record.SourceAck) (Deletion, error) {
 // was answered (S38). StatusSkipped says that it was absent already. Whatever else must hold before
 // a source goes, such as that nobody uses it, is for the caller to have checked.
 func (t *Tool) Delete(ctx context.Context, d Deletion) *Outcome {
-	r := &removal{session: t.begin("delete"), want: d}
+	r := &removal{session: t.begin(ctx, "delete"), want: d}
 	r.out.Fingerprint = d.fingerprint
 	status, err := r.run(ctx)
 	if err != nil {

@@ -52,6 +52,7 @@ const (
 	codeCreationVersion    = "creation-version-unproven"
 	codeAbsence            = "absence-unverified"
 	codeDeleteAmbiguous    = "delete-outcome-ambiguous"
+	codeNotSent            = "upload-not-sent"
 	codeInterrupted        = "interrupted"
 	codeProgress           = "progress-output-failed"
 	codeInternal           = "internal-error"
@@ -115,6 +116,16 @@ func explainLocal(err error) *failure {
 		return fail(string(d.Code), bare(string(d.Code), d))
 	}
 	return nil
+}
+
+// unrecorded is what could not be written to this machine's disk when a request had ended, nil when
+// all could: an outcome that names the request names that too.
+func unrecorded(err error) *failure {
+	s, ok := errors.AsType[*search.Error](err)
+	if !ok || s.Persistence == nil {
+		return nil
+	}
+	return explain(s.Persistence)
 }
 
 // bare is the text of an error without the code in front, which the outcome carries by itself.

@@ -99,7 +99,8 @@ func TestInventoryLimits(t *testing.T) {
 	})
 }
 
-// S66, S67, S88: what the last inventory makes of files that were accepted.
+// S66, S67, S88: what the last inventory makes of files that were accepted. One that contradicts an
+// acknowledgement takes the file out of those that are confirmed.
 func TestFinalInventory(t *testing.T) {
 	// proved is the record of a.txt as the service would show it, with something changed.
 	for _, tt := range []struct {
@@ -111,11 +112,13 @@ func TestFinalInventory(t *testing.T) {
 	}{
 		{"as sent", func(map[string]any) {}, "accepted/confirmed", "completed", ""},
 		{"S66 errorMessage", func(r map[string]any) { r["errorMessage"] = "parser broke" }, "accepted/failed", "partial", "file-verification-incomplete"},
-		{"S67 other id", func(r map[string]any) { r["fileId"] = "another" }, "accepted/confirmed", "partial", "file-record-conflict"},
-		{"S65 other size", func(r map[string]any) { r["fileSizeBytes"] = 1 }, "accepted/confirmed", "partial", "file-record-conflict"},
-		{"S65 missing marker", func(r map[string]any) { delete(r["metadata"].(map[string]any), "ecluseOwner") }, "accepted/confirmed", "partial", "file-record-conflict"},
-		{"S65 other marker", func(r map[string]any) { r["metadata"].(map[string]any)["ecluseSource"] = "x" }, "accepted/confirmed", "partial", "file-record-conflict"},
-		{"S65 caller metadata", func(r map[string]any) { r["metadata"].(map[string]any)["lang"] = "fr" }, "accepted/confirmed", "partial", "file-record-conflict"},
+		{"S67 other id", func(r map[string]any) { r["fileId"] = "another" }, "accepted/pending", "partial", "file-record-conflict"},
+		{"S67 other id of an unsafe form", func(r map[string]any) { r["fileId"] = "an id, unsafe" }, "accepted/pending", "blocked", "file-record-conflict"},
+		{"S67 no id in the list", func(r map[string]any) { delete(r, "fileId") }, "accepted/confirmed", "completed", ""},
+		{"S65 other size", func(r map[string]any) { r["fileSizeBytes"] = 1 }, "accepted/pending", "partial", "file-record-conflict"},
+		{"S65 missing marker", func(r map[string]any) { delete(r["metadata"].(map[string]any), "ecluseOwner") }, "accepted/pending", "partial", "file-record-conflict"},
+		{"S65 other marker", func(r map[string]any) { r["metadata"].(map[string]any)["ecluseSource"] = "x" }, "accepted/pending", "partial", "file-record-conflict"},
+		{"S65 caller metadata", func(r map[string]any) { r["metadata"].(map[string]any)["lang"] = "fr" }, "accepted/pending", "partial", "file-record-conflict"},
 		{"gone", nil, "accepted/pending", "partial", "file-verification-incomplete"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -147,6 +150,100 @@ func TestFinalInventory(t *testing.T) {
 				}
 				is(t, out, want, tt.code)
 				filesAre(t, out, tt.file)
+			})
+		})
+	}
+}
+
+// S67, S88: the list at the end of a run counts, whatever was proved before: each file that it
+// contradicts is no longer confirmed, not only the first.
+func TestListContradictsProof(t *testing.T) {
+	wrong := func(name, id string) string {
+		return `{"fileId":"` + id + `","fileName":"` + name + `","fileSizeBytes":1,"errorMessage":null,"metadata":{}}`
+	}
+	for _, tt := range []struct {
+		name   string
+		script [][3]string
+		code   string
+		files  []string
+	}{
+		{
+			"two files are not as approved",
+			[][3]string{{"GET files", "2", page("", wrong("a.txt", "x"), wrong("c.txt", "y"))}},
+			"file-record-conflict",
+			[]string{"accepted/pending", "accepted/pending", "accepted/pending"},
+		},
+		{
+			"one is listed twice",
+			[][3]string{{"GET files", "2", page("", wrong("b.txt", "x"), wrong("b.txt", "y"))}},
+			"file-record-conflict",
+			[]string{"accepted/pending", "accepted/pending", "accepted/pending"},
+		},
+		{
+			"a file that was throttled and found has gone",
+			[][3]string{{"POST files", "1", `{"status":429,"headers":{"Retry-After":"2"},"store":true}`}, {"GET files", "3", page("")}},
+			"file-verification-incomplete",
+			[]string{"rejected/failed", "accepted/pending", "accepted/pending"},
+		},
+		{
+			"a file that was throttled and found is another",
+			[][3]string{{"POST files", "1", `{"status":429,"headers":{"Retry-After":"2"},"store":true}`}, {"GET files", "3", page("", wrong("a.txt", "x"))}},
+			"file-record-conflict",
+			[]string{"rejected/failed", "accepted/pending", "accepted/pending"},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inWorld(t, three, func(t *testing.T, w *world) {
+				out := w.created(rules(tt.script...))
+				is(t, out, source.StatusPartial, tt.code)
+				filesAre(t, out, tt.files...)
+				if n := out.FileBatch.Counts; n.Confirmed != 0 || n.Ingested != 0 {
+					t.Errorf("counts %+v", n)
+				}
+			})
+		})
+	}
+}
+
+// S62: a list may cost 200 requests, the repeated one included, and no 201st is sent.
+func TestInventoryRequests(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		pages int // the last has no link
+		code  string
+		sent  int
+	}{
+		{"199 pages and one 429", 199, "", 200},
+		{"200 pages and one 429", 200, "file-list-limit-exceeded", 200},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inWorld(t, []string{"a.txt"}, func(t *testing.T, w *world) {
+				all := [][3]string{{"GET files", "1", `{"status":429,"headers":{"Retry-After":"1"}}`}}
+				for i := range tt.pages {
+					link := fmt.Sprintf("%s/knowledgesources('manuals')/files?api-version=2026-10-01&$skiptoken=%d", endpoint, i)
+					if i == tt.pages-1 {
+						link = ""
+					}
+					all = append(all, [3]string{"GET files", fmt.Sprint(i + 2), page(link)})
+				}
+				out := w.created(rules(append(all, [3]string{"POST files", "1", `{"status":400}`})...))
+				code := tt.code
+				if code == "" {
+					code = "azure-http-error" // of the upload, which ends the run
+				}
+				is(t, out, source.StatusPartial, code)
+				lists := 0
+				for _, r := range w.requests() {
+					if strings.HasPrefix(r, "GET files") {
+						lists++
+					}
+				}
+				if lists != tt.sent {
+					t.Errorf("%d requests for the list, want %d", lists, tt.sent)
+				}
+				if tt.code != "" && !strings.Contains(out.Message, "200 requests") {
+					t.Errorf("message %q", out.Message)
+				}
 			})
 		})
 	}

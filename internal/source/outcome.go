@@ -1,8 +1,10 @@
 package source
 
 import (
+	"bytes"
 	"encoding/json"
-	"io"
+
+	"github.com/ecluse-gate/ecluse/internal/visible"
 )
 
 // The statuses of an Outcome.
@@ -30,6 +32,8 @@ type Outcome struct {
 	// BlockedAt is "local-persistence" when a record could not be written and everything stopped
 	// there (S104).
 	BlockedAt string `json:"blocked_at,omitempty"`
+	// Interrupted says that a signal asked the run to end before it was done.
+	Interrupted bool `json:"interrupted,omitempty"`
 	// Fingerprint is that of the plan that was made or carried out.
 	Fingerprint string `json:"fingerprint,omitempty"`
 	// WritesPerformed lists what was written, and what may have been, in order.
@@ -38,6 +42,8 @@ type Outcome struct {
 	RequestIDs         []string   `json:"request_ids"`
 	Warnings           []Warning  `json:"warnings"`
 	FileBatch          *FileBatch `json:"file_batch,omitempty"`
+
+	journal string
 }
 
 // Write is one write: "create-source", "update-source", "delete-source" or "upload", with
@@ -98,17 +104,24 @@ func newOutcome(workflow string) *Outcome {
 	}
 }
 
-// Write prints the outcome as one indented JSON document. Every member is one of ours: none can
-// hold a secret (S145).
-func (o *Outcome) Write(w io.Writer) error {
-	e := json.NewEncoder(w)
+// Document is the outcome as one indented JSON document. Every member is one of ours: none can hold
+// a secret (S145). Names that could deceive a reader are escaped.
+func (o *Outcome) Document() ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	return e.Encode(o)
+	if err := e.Encode(o); err != nil {
+		return nil, err
+	}
+	return visible.JSON(b.Bytes()), nil
 }
 
-// Interrupted says that a signal ended the run before anything was written.
-func (o *Outcome) Interrupted() bool { return o.Code == codeInterrupted }
+// Journal is the folder of the journal that the workflow held, "" when it held none.
+func (o *Outcome) Journal() string { return o.journal }
+
+// Warn adds a warning of the program around the workflow.
+func (o *Outcome) Warn(code, message string) { o.warn(code, message) }
 
 // restricted says that the journal's restriction has not passed yet.
 func (o *Outcome) restricted() bool {

@@ -215,9 +215,11 @@ func TestNothingLeaks(t *testing.T) {
 			[3]string{"GET source", "2", `{"status":429,"headers":{"Retry-After":"1 must-not-leak"}}`}))
 		is(t, out, source.StatusPartial, "azure-http-error")
 		var b strings.Builder
-		if err := out.Write(&b); err != nil {
+		document, err := out.Document()
+		if err != nil {
 			t.Fatal(err)
 		}
+		b.Write(document)
 		if strings.Contains(b.String(), w.dir) {
 			t.Error("the outcome names a local folder")
 		}

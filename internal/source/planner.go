@@ -15,7 +15,7 @@ import (
 // when there is nothing to approve: the source stands exactly as requested with all its files
 // (reused), or the request is blocked. Everything local is checked before a token is asked for.
 func (t *Tool) Plan(ctx context.Context, request []byte) ([]byte, *Outcome) {
-	s := t.begin("plan")
+	s := t.begin(ctx, "plan")
 	envelope, status, err := s.plan(ctx, request)
 	if err != nil {
 		s.failed(err)

@@ -131,7 +131,7 @@ func (c *continuation) unsettled() bool {
 // are not on the server (S117-S120). The envelope is nil when there is nothing to run.
 // localRoot says where the files are on this machine, "" where the original plan has them.
 func (t *Tool) Resume(ctx context.Context, dir, localRoot string) ([]byte, *Outcome) {
-	s := t.begin("resume")
+	s := t.begin(ctx, "resume")
 	c, err := s.reopen(dir)
 	if err != nil {
 		s.failed(err)
@@ -261,7 +261,7 @@ func (c *continuation) bind(p *plan.Continuation) error {
 // Verify looks at the service and says whether everything stands as the journal and the plan have
 // it. It writes nothing there.
 func (t *Tool) Verify(ctx context.Context, envelope []byte, dir string) *Outcome {
-	s := t.begin("verify")
+	s := t.begin(ctx, "verify")
 	e, err := plan.Parse(envelope)
 	if err != nil {
 		s.failed(err)

@@ -28,11 +28,16 @@ type session struct {
 	looked bool
 	// first is the failure that the outcome will name; later ones become warnings (S90).
 	first *failure
+	// ended is why the workflow was asked to end, nil while it was not.
+	ended func() error
 }
 
-func (t *Tool) begin(workflow string) *session {
-	return &session{tool: t, out: newOutcome(workflow), report: t.Report(workflow), scribe: &scribe{now: t.Clock.Now}}
+func (t *Tool) begin(ctx context.Context, workflow string) *session {
+	return &session{tool: t, out: newOutcome(workflow), report: t.Report(workflow), scribe: &scribe{now: t.Clock.Now}, ended: ctx.Err}
 }
+
+// interrupted says that a signal asked the workflow to end.
+func (s *session) interrupted() bool { return errors.Is(s.ended(), context.Canceled) }
 
 // connect makes the client. Nothing is sent and no token is asked for.
 func (s *session) connect(service search.Service, source string) error {
@@ -44,22 +49,31 @@ func (s *session) connect(service search.Service, source string) error {
 // failed keeps the first failure; later ones become warnings.
 func (s *session) failed(err error) {
 	f := explain(err)
+	if s.interrupted() && errors.Is(err, context.Canceled) && f.code != codeInterrupted {
+		f.code, f.message = codeInterrupted, "interrupted: "+f.message
+	}
 	if s.first == nil {
 		s.first = f
-		return
+	} else {
+		s.out.warn(f.code, f.message)
 	}
-	s.out.warn(f.code, f.message)
+	if local := unrecorded(err); local != nil && (local.code != f.code || local.message != f.message) {
+		s.out.warn(local.code, local.message)
+	}
 }
 
 // finish closes the outcome. wrote says that something was written or may have been.
 func (s *session) finish(done string, wrote bool) *Outcome {
 	o := s.out
 	o.RequestIDs = append(o.RequestIDs, s.scribe.ids...)
+	if s.scribe.j != nil {
+		o.journal = s.scribe.j.Dir()
+	}
 	o.Status = done
 	state := progress.Completed
 	if f := s.first; f != nil {
 		o.Code, o.Field, o.Message, o.BlockedAt = f.code, f.field, f.message, f.blockedAt
-		o.Status, state = StatusBlocked, progress.Blocked
+		o.Status, state, o.Interrupted = StatusBlocked, progress.Blocked, s.interrupted()
 		switch {
 		case wrote:
 			o.Status, state = StatusPartial, progress.Partial

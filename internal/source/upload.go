@@ -3,10 +3,12 @@ package source
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 
 	"github.com/ecluse-gate/ecluse/internal/search"
 	"github.com/ecluse-gate/ecluse/internal/search/wire"
+	"github.com/ecluse-gate/ecluse/internal/source/corpus"
 	"github.com/ecluse-gate/ecluse/internal/source/progress"
 	"github.com/ecluse-gate/ecluse/internal/source/record"
 	"github.com/ecluse-gate/ecluse/journal"
@@ -21,7 +23,7 @@ func (b *batch) send(ctx context.Context, f *item) bool {
 	attempt := journal.Numbered(record.TypeAttempt, f.number)
 	if _, err := b.scribe.j.Append(attempt, b.attempt(f)); err != nil {
 		// the record may be on the disk although writing it failed
-		f.state.Upload = record.Unverified
+		f.state.Upload, f.unsent = record.Unverified, true
 		return b.stop(err)
 	}
 	answer, err := b.post(ctx, f, attempt, journal.Numbered(record.TypeResult, f.number))
@@ -63,12 +65,13 @@ func (b *batch) attempt(f *item) record.Attempt {
 // result afterwards unless the disk failed.
 func (b *batch) post(ctx context.Context, f *item, attempt, result string) (*search.FileAnswer, error) {
 	f.state = record.State{Upload: record.Unverified, Attempts: f.state.Attempts + 1}
-	b.sent = true
-	content, err := b.root.Open(f.Local())
+	f.unsent = true
+	opened, err := b.root.Open(f.Local())
 	if err != nil {
 		return nil, errors.Join(err, b.unsent(result, attempt))
 	}
-	defer content.Close()
+	defer opened.Close()
+	content := &localContent{Reader: opened}
 	stop := b.report.Send(f.number+1, len(b.files), f.state.Attempts)
 	b.scribe.next = intent{attempt: attempt, conclude: b.conclude(f, result)}
 	before := b.bytes.done
@@ -81,12 +84,34 @@ func (b *batch) post(ctx context.Context, f *item, attempt, result string) (*sea
 		Progress: func(sent int64) { b.report.Bytes(before+sent, b.bytes.total) },
 	}, search.Bounds{})
 	stop()
+	if s, ok := errors.AsType[*search.Error](err); err == nil || ok && s.Sent {
+		f.unsent, b.sent = false, true
+	}
+	if content.failed != nil {
+		err = errors.Join(corpus.Unreadable(f.Path, content.failed), err)
+	}
 	b.bytes.done = before + f.Size
 	b.tell()
 	if _, ok := b.scribe.j.Record().Entry(result); !ok && b.scribe.j.Failed() == nil {
 		err = errors.Join(err, b.unsent(result, attempt))
 	}
 	return answer, err
+}
+
+// localContent remembers why a local file could not be read while it was being sent: to the request
+// that is only content that is not what was announced.
+type localContent struct {
+	io.Reader
+	failed error
+}
+
+// Read implements io.Reader.
+func (s *localContent) Read(p []byte) (int, error) {
+	n, err := s.Reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		s.failed = err
+	}
+	return n, err
 }
 
 // unsent gives an attempt whose request was never begun the result of a request without an answer:
@@ -147,7 +172,7 @@ func (b *batch) resultOf(f *item, o search.Outcome, nonce string) record.Result 
 func (b *batch) judge(ctx context.Context, f *item, answer *search.FileAnswer, err error) bool {
 	s, _ := errors.AsType[*search.Error](err)
 	switch {
-	case b.scribe.j.Failed() != nil || s == nil && err != nil:
+	case b.scribe.j.Failed() != nil, f.unsent:
 		return b.stop(err) // a record could not be written, or nothing was sent
 	case f.state.Upload == record.Accepted && err != nil:
 		return b.stop(err) // accepted, but its answer could not be read: no readback
@@ -203,11 +228,13 @@ func (b *batch) retry(ctx context.Context, f *item, throttled *search.Error) boo
 	if _, err := b.scribe.j.Append(name, record.RetryAttempt{
 		OriginalPlanDigest: a.OriginalPlanDigest, RecordDigest: a.RecordDigest, CreationAckDigest: a.CreationAckDigest, RejectedResultDigest: first.Digest,
 	}); err != nil {
-		f.state = record.State{Upload: record.Unverified, Attempts: f.state.Attempts}
+		f.state, f.unsent = record.State{Upload: record.Unverified, Attempts: f.state.Attempts}, true
 		return b.stop(err)
 	}
-	b.out.warn("upload-throttled", "the first answer for "+quote(f.Path)+" was 429; it was sent once more after the wait")
 	answer, err := b.post(ctx, f, name, journal.Numbered(record.TypeRetryResult, f.number))
+	if !f.unsent {
+		b.out.warn("upload-throttled", "the first answer for "+quote(f.Path)+" was 429; it was sent once more after the wait")
+	}
 	return b.judge(ctx, f, answer, err)
 }
 

@@ -118,8 +118,8 @@ func (c *Client) transport(dial DialFunc) *http.Transport {
 		MaxIdleConnsPerHost:    64,
 		MaxResponseHeaderBytes: 64 << 10,
 		// encodings are asked for, bounded and checked by payload.Read
-		DisableCompression:     true,
-		ForceAttemptHTTP2:      c.opts.Dial == nil,
+		DisableCompression: true,
+		ForceAttemptHTTP2:  c.opts.Dial == nil,
 	}
 	if c.opts.Proxy != nil {
 		t.Proxy = func(r *http.Request) (*url.URL, error) { return c.opts.Proxy(r.URL) }

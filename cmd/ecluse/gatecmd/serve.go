@@ -10,10 +10,8 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"os/signal"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
@@ -92,6 +90,8 @@ const memoryShare = 0.8
 // serve runs the gate until ctx ends, and then drains the requests in flight. SIGHUP reloads the
 // configuration.
 func serve(ctx context.Context, sys *cli.System, cfg *config.Config, version string, worker bool, reload func(context.Context) (*config.Config, error)) error {
+	hup := make(chan os.Signal, 1)
+	defer sys.TakeHangups(hup)()
 	gate, stop, err := build(ctx, sys, cfg, version)
 	if err != nil {
 		return err
@@ -116,9 +116,6 @@ func serve(ctx context.Context, sys *cli.System, cfg *config.Config, version str
 	if err != nil {
 		return err
 	}
-	hup := make(chan os.Signal, 1)
-	signal.Notify(hup, syscall.SIGHUP)
-	defer signal.Stop(hup)
 	go func() {
 		for {
 			select {

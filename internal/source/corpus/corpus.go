@@ -12,10 +12,11 @@ import (
 	"io"
 	"os"
 	"path"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/ecluse-gate/ecluse/internal/visible"
 )
 
 // Codes of an Error (S68-S70).
@@ -36,7 +37,7 @@ func (e *Error) Error() string {
 	if e.Path == "" {
 		return "local_root " + e.Reason
 	}
-	return strconv.Quote(e.Path) + " " + e.Reason
+	return visible.Quote(e.Path) + " " + e.Reason
 }
 
 func refuse(code, name, format string, args ...any) error {
@@ -206,7 +207,11 @@ func (r Root) open(name string) (*os.File, os.FileInfo, error) {
 		return nil, nil, refuse(CodeUnreadable, name, "cannot be opened (symbolic links are not followed): %v", reason(err))
 	}
 	info, err := handle.Stat()
-	if err != nil || !info.Mode().IsRegular() {
+	if err != nil {
+		handle.Close()
+		return nil, nil, Unreadable(name, err)
+	}
+	if !info.Mode().IsRegular() {
 		handle.Close()
 		return nil, nil, refuse(CodePath, name, "is not a regular file")
 	}
@@ -232,6 +237,11 @@ func unreadable(ctx context.Context, name string, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+	return Unreadable(name, err)
+}
+
+// Unreadable is the refusal of a file that the disk does not give.
+func Unreadable(name string, err error) error {
 	return refuse(CodeUnreadable, name, "cannot be read: %v", reason(err))
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ecluse-gate/ecluse/internal/source/corpus"
 	"github.com/ecluse-gate/ecluse/internal/strictjson"
+	"github.com/ecluse-gate/ecluse/internal/visible"
 )
 
 // Envelope is a plan with its approval. Exactly one of File, Continue and Resolve is set.
@@ -91,7 +92,7 @@ func encode(envelope map[string]any) ([]byte, error) {
 		return nil, fmt.Errorf("print envelope: %v", err)
 	}
 	data, err = json.MarshalIndent(ordered, "", "  ")
-	return append(data, '\n'), err
+	return append(visible.JSON(data), '\n'), err
 }
 
 // Parse reads an envelope, at most 1 MiB of it, and checks every field of it and the fingerprint.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ecluse-gate/ecluse/internal/strictjson"
+	"github.com/ecluse-gate/ecluse/internal/visible"
 )
 
 // Resolution is an operator's statement about a request whose end a journal does not know (S151).
@@ -54,6 +55,8 @@ func (r *Resolution) check() error {
 		return refuse(CodeEnvelope, "evidence", "belongs to a statement about a restriction, and only to that")
 	case !slices.Contains([]string{"applied", "not-applied", "unknown"}, r.Outcome):
 		return refuse(CodeEnvelope, "outcome", "must be applied, not-applied or unknown")
+	case r.Request.Nonce != nil && !strictjson.IsHex(*r.Request.Nonce, 32):
+		return refuse(CodeEnvelope, "request.nonce", "must be 32 lower-case hexadecimal digits or null")
 	case r.NotBeforeUTC-r.ReviewedAtUTC < 600:
 		return refuse(CodeEnvelope, "not_before_utc", "must be at least 600 seconds after reviewed_at_utc")
 	}
@@ -65,10 +68,10 @@ func (r *Resolution) words(b *strings.Builder) {
 		r.contests(b)
 		return
 	}
-	fmt.Fprintf(b, "Record in the journal %s\nthe outcome of an interrupted request:\n\n", r.Journal)
-	fmt.Fprintf(b, "  Request      %s (%s), address %s\n", r.Request.Method, r.Request.Reason, r.Request.URLDigest)
+	fmt.Fprintf(b, "Record in the journal %s\nthe outcome of an interrupted request:\n\n", visible.Name(r.Journal))
+	fmt.Fprintf(b, "  Request      %s (%s), address %s\n", visible.Name(r.Request.Method), visible.Name(r.Request.Reason), visible.Name(r.Request.URLDigest))
 	if r.Request.Attempt != nil {
-		fmt.Fprintf(b, "  Upload       %s: it stays unverified and is never sent again\n", *r.Request.Attempt)
+		fmt.Fprintf(b, "  Upload       %s: it stays unverified and is never sent again\n", visible.Name(*r.Request.Attempt))
 	}
 	fmt.Fprintf(b, "  Statement    %s, as of %s\n", r.Outcome, moment(&r.ReviewedAtUTC))
 	fmt.Fprintf(b, "  Blocked to   %s\n\nAfter that the journal is free for the files that were never attempted.\n", moment(&r.NotBeforeUTC))
@@ -78,8 +81,8 @@ func (r *Resolution) words(b *strings.Builder) {
 // clock.
 func (r *Resolution) contests(b *strings.Builder) {
 	e := r.Evidence
-	fmt.Fprintf(b, "End in the journal %s\na restriction of the service before its time:\n\n", r.Journal)
-	fmt.Fprintf(b, "  Restriction  %s, of a %s, address %s\n", e.Entry, r.Request.Method, r.Request.URLDigest)
+	fmt.Fprintf(b, "End in the journal %s\na restriction of the service before its time:\n\n", visible.Name(r.Journal))
+	fmt.Fprintf(b, "  Restriction  %s, of a %s, address %s\n", visible.Name(e.Entry), visible.Name(r.Request.Method), visible.Name(r.Request.URLDigest))
 	fmt.Fprintf(b, "  It says      received %s, no requests before %s\n", moment(e.ReceivedAtUTC), moment(e.NotBeforeUTC))
 	if e.ServerDelaySeconds != nil {
 		fmt.Fprintf(b, "  Delay        %d s\n", *e.ServerDelaySeconds)

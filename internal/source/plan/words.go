@@ -3,6 +3,8 @@ package plan
 import (
 	"fmt"
 	"strings"
+
+	"github.com/ecluse-gate/ecluse/internal/visible"
 )
 
 // Words says what an envelope's plan will do, for the person who approves it.
@@ -23,23 +25,25 @@ func (e *Envelope) Words() string {
 func (p *Plan) words(b *strings.Builder) {
 	switch p.Action {
 	case ActionUpdate:
-		fmt.Fprintf(b, "Change the definition of the File knowledge source %q at %s,\nbut only while it still has the ETag %s. No file is sent.\n", p.Source.Name, p.Endpoint, *p.Source.ETag)
+		fmt.Fprintf(b, "Change the definition of the File knowledge source %s at %s,\nbut only while it still has the ETag %s. No file is sent.\n",
+			visible.Quote(p.Source.Name), visible.Name(p.Endpoint), visible.Text(*p.Source.ETag))
 	default:
-		fmt.Fprintf(b, "Create the File knowledge source %q at %s, where it does not exist now,\nand upload %s, one after the other.\n", p.Source.Name, p.Endpoint, count(len(p.Files.Records), "file"))
+		fmt.Fprintf(b, "Create the File knowledge source %s at %s, where it does not exist now,\nand upload %s, one after the other.\n",
+			visible.Quote(p.Source.Name), visible.Name(p.Endpoint), count(len(p.Files.Records), "file"))
 	}
-	fmt.Fprintf(b, "\n  API version  %s, tier %s\n  Owner        %s\n", p.APIVersion, p.ServiceTier, p.Owner)
+	fmt.Fprintf(b, "\n  API version  %s, tier %s\n  Owner        %s\n", p.APIVersion, p.ServiceTier, visible.Name(p.Owner))
 	if p.Network != nil {
 		fmt.Fprintf(b, "  Network      declared %s; nothing is changed\n", p.Network.Mode)
 	}
 	if p.RBAC != nil {
-		fmt.Fprintf(b, "  Role         relies on %q of %s; nothing is assigned\n", p.RBAC.Role, p.RBAC.Principal)
+		fmt.Fprintf(b, "  Role         relies on %s of %s; nothing is assigned\n", visible.Quote(p.RBAC.Role), visible.Name(p.RBAC.Principal))
 	}
-	fmt.Fprintf(b, "  Folder       %s\n\n", p.Files.LocalRoot)
+	fmt.Fprintf(b, "  Folder       %s\n\n", visible.Name(p.Files.LocalRoot))
 	var total int64
 	for i, f := range p.Files.Records {
 		total += f.Size
 		if i < 20 {
-			fmt.Fprintf(b, "  %3d  %10d bytes  %s  %s\n", i+1, f.Size, f.SHA256[:12], f.Path)
+			fmt.Fprintf(b, "  %3d  %10d bytes  %s  %s\n", i+1, f.Size, f.SHA256[:12], visible.Name(f.Path))
 		}
 	}
 	if n := len(p.Files.Records); n > 20 {
@@ -49,11 +53,11 @@ func (p *Plan) words(b *strings.Builder) {
 }
 
 func (c *Continuation) words(b *strings.Builder) {
-	fmt.Fprintf(b, "Continue the File knowledge source %q at %s: upload %s that %s never attempted.\n",
-		c.SourceName, c.Endpoint, count(len(c.Eligible), "file"), wasWere(len(c.Eligible)))
-	fmt.Fprintf(b, "Nothing else is written. The journal is %s.\n", c.Journal)
+	fmt.Fprintf(b, "Continue the File knowledge source %s at %s: upload %s that %s never attempted.\n",
+		visible.Quote(c.SourceName), visible.Name(c.Endpoint), count(len(c.Eligible), "file"), wasWere(len(c.Eligible)))
+	fmt.Fprintf(b, "Nothing else is written. The journal is %s.\n", visible.Name(c.Journal))
 	if c.LocalRoot != "" {
-		fmt.Fprintf(b, "The files are taken from %s, where they must be exactly those that were approved.\n", c.LocalRoot)
+		fmt.Fprintf(b, "The files are taken from %s, where they must be exactly those that were approved.\n", visible.Name(c.LocalRoot))
 	}
 	b.WriteString("\n")
 	for i, f := range c.Eligible {
@@ -61,7 +65,7 @@ func (c *Continuation) words(b *strings.Builder) {
 			fmt.Fprintf(b, "  … and %d more\n", len(c.Eligible)-20)
 			break
 		}
-		fmt.Fprintf(b, "  %3d  %s\n", f.Ordinal+1, f.Path)
+		fmt.Fprintf(b, "  %3d  %s\n", f.Ordinal+1, visible.Name(f.Path))
 	}
 	b.WriteString("\nAn approval does not shorten a server's restriction.\n")
 }

@@ -168,7 +168,15 @@ func (b *book) sourceAckFacts(e journal.Entry) (journal.Facts, error) {
 	if err != nil {
 		return journal.Facts{}, err
 	}
-	return journal.Facts{Nonce: deref(ack.Nonce)}, nil
+	return journal.Facts{Nonce: deref(ack.Nonce)}, checkNonce(ack.Nonce)
+}
+
+// checkNonce refuses a nonce that no marker can have: an empty one would pass for none.
+func checkNonce(nonce *string) error {
+	if nonce != nil && !strictjson.IsHex(*nonce, 32) {
+		return fault("nonce", "must be 32 lower-case hex digits or null")
+	}
+	return nil
 }
 
 // attemptFacts says where an attempt goes.
@@ -211,6 +219,9 @@ func (b *book) resultFacts(e journal.Entry, attempt string) (journal.Facts, erro
 		return f, fault("throttle_event", "is missing on a throttled answer")
 	case !throttled && r.ThrottleEvent != nil:
 		return f, fault("throttle_event", "belongs to a throttled answer only")
+	}
+	if err := checkNonce(r.Nonce); err != nil {
+		return f, err
 	}
 	return f, r.check()
 }

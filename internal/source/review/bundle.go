@@ -118,7 +118,8 @@ func unpack(r io.Reader) (*manifest, journal.Files, error) {
 	bad := func(what string) (*manifest, journal.Files, error) {
 		return nil, nil, refuse(CodeBundle, "", "is not a journal bundle: %s", what)
 	}
-	t := tar.NewReader(io.LimitReader(r, maxBundle))
+	counted := &counter{Reader: io.LimitReader(r, maxBundle)}
+	t := tar.NewReader(counted)
 	name, data, err := member(t)
 	m := &manifest{}
 	if err != nil || name != manifestName || strictjson.Decode(data, m) != nil || m.SchemaVersion != "1.0" || m.Kind != bundleKind {
@@ -127,18 +128,53 @@ func unpack(r io.Reader) (*manifest, journal.Files, error) {
 	if len(m.Files) > record.NewLayout().MaxFiles() {
 		return bad("too many files")
 	}
-	files := journal.Files{}
+	files, size := journal.Files{}, inArchive(int64(len(data)))+archiveEnd
 	for _, f := range m.Files {
 		name, data, err := member(t)
 		if err != nil || name != f.Name || int64(len(data)) != f.Bytes || strictjson.DigestBytes(data) != f.SHA256 || files[name] != nil {
 			return bad(fmt.Sprintf("the file %.80q does not match the manifest", f.Name))
 		}
 		files[name] = data
+		size += inArchive(f.Bytes)
 	}
 	if _, err := t.Next(); !errors.Is(err, io.EOF) {
 		return bad("trailing data after the files")
 	}
+	if _, err := io.Copy(io.Discard, counted); err != nil {
+		return bad("unreadable end")
+	}
+	switch {
+	case counted.n < size:
+		return bad("it is cut off")
+	case counted.n > size:
+		return bad("trailing data after its end, such as a second bundle")
+	}
 	return m, files, nil
+}
+
+// An export is an archive of blocks: each file has a head of one block and is filled up to whole
+// ones, and two blocks are the end. A reader of archives stops there, and takes an end of the data
+// for it.
+const (
+	archiveBlock = 512
+	archiveEnd   = 2 * archiveBlock
+)
+
+func inArchive(size int64) int64 {
+	return archiveBlock + (size+archiveBlock-1)/archiveBlock*archiveBlock
+}
+
+// counter counts what is read through it.
+type counter struct {
+	io.Reader
+	n int64
+}
+
+// Read implements io.Reader.
+func (c *counter) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.n += int64(n)
+	return n, err
 }
 
 // member reads the next file of the archive, at most as large as a record.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ecluse-gate/ecluse/internal/source/plan"
 	"github.com/ecluse-gate/ecluse/internal/source/record"
+	"github.com/ecluse-gate/ecluse/internal/visible"
 	"github.com/ecluse-gate/ecluse/journal"
 )
 
@@ -203,7 +204,7 @@ func utc(seconds int64) string { return time.Unix(seconds, 0).UTC().Format(time.
 func (p *Report) Text() string {
 	var b strings.Builder
 	if r := p.Run; r != nil {
-		fmt.Fprintf(&b, "Run       %s source %q at %s, owner %s\nPlan      %s\n", r.Action, r.Source, r.Endpoint, r.Owner, r.Fingerprint)
+		fmt.Fprintf(&b, "Run       %s source %s at %s, owner %s\nPlan      %s\n", r.Action, visible.Quote(r.Source), visible.Name(r.Endpoint), visible.Name(r.Owner), r.Fingerprint)
 		fmt.Fprintf(&b, "Created   %s\n", map[bool]string{true: "acknowledged by the service", false: "not acknowledged"}[r.Acknowledged])
 	}
 	for _, f := range p.Files {
@@ -214,7 +215,7 @@ func (p *Report) Text() string {
 		if f.Status != nil {
 			state += fmt.Sprintf(" (HTTP %d)", *f.Status)
 		}
-		fmt.Fprintf(&b, "File %3d  %-32s %s\n", f.Ordinal+1, f.Path, state)
+		fmt.Fprintf(&b, "File %3d  %-32s %s\n", f.Ordinal+1, visible.Name(f.Path), state)
 	}
 	for _, x := range p.Restrictions {
 		end := "no known end"
@@ -228,10 +229,10 @@ func (p *Report) Text() string {
 	}
 	fmt.Fprintf(&b, "Backoff   %s\n", p.Backoff.State)
 	for _, f := range p.Faults {
-		fmt.Fprintf(&b, "Fault     %s %s %s: %s\n", f.Code, f.Entry, f.Field, f.Reason)
+		fmt.Fprintf(&b, "Fault     %s %s %s: %s\n", f.Code, visible.Text(f.Entry), visible.Text(f.Field), visible.Text(f.Reason))
 	}
 	for _, w := range p.Warnings {
-		fmt.Fprintf(&b, "Note      %s\n", w)
+		fmt.Fprintf(&b, "Note      %s\n", visible.Text(w))
 	}
 	for _, x := range p.Blocks {
 		fmt.Fprintf(&b, "Blocked   %s\n", x)
