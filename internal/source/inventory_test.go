@@ -248,3 +248,18 @@ func TestInventoryRequests(t *testing.T) {
 		})
 	}
 }
+
+// S62, S81: the preflight of a repetition may read the source and 200 pages.
+func TestPreflightRequests(t *testing.T) {
+	inWorld(t, []string{"a.txt"}, func(t *testing.T, w *world) {
+		all := [][3]string{{"POST files", "1", throttle2}}
+		for i := range 200 {
+			link := fmt.Sprintf("%s/knowledgesources('manuals')/files?api-version=2026-10-01&$skiptoken=%d", endpoint, i)
+			if i == 199 {
+				link = ""
+			}
+			all = append(all, [3]string{"GET files", fmt.Sprint(i + 2), page(link)})
+		}
+		is(t, w.created(rules(all...)), source.StatusCompleted, "")
+	})
+}
