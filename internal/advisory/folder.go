@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ecluse-gate/ecluse/internal/durable"
+	"github.com/ecluse-gate/ecluse/internal/durable/spool"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
@@ -79,7 +79,7 @@ func loadNewest(ctx context.Context, dir string, ecosystem registry.Ecosystem) (
 
 // compile makes a new database beside the others, verifies it by reading it back, and only then
 // gives it its name. Whatever dies on the way leaves the last good one as it was.
-func compile(ctx context.Context, folder *durable.Spools, dir string, ecosystem registry.Ecosystem, info Info, from *export, old *index) (*index, error) {
+func compile(ctx context.Context, folder *spool.Folder, dir string, ecosystem registry.Ecosystem, info Info, from *export, old *index) (*index, error) {
 	spool, err := folder.Create()
 	if err != nil {
 		return nil, err
@@ -93,13 +93,13 @@ func compile(ctx context.Context, folder *durable.Spools, dir string, ecosystem 
 		return nil, err
 	}
 	x.number, x.confirmed = max(info.Compiled.UnixNano(), old.next()), info.Compiled
-	if err := spool.Commit(databaseName(info.Ecosystem, x.number)); err != nil {
+	if _, err := spool.Commit(databaseName(info.Ecosystem, x.number)); err != nil {
 		return nil, err
 	}
 	return x, prune(folder, dir, info.Ecosystem)
 }
 
-func prune(folder *durable.Spools, dir, ecosystem string) error {
+func prune(folder *spool.Folder, dir, ecosystem string) error {
 	numbers, err := databases(dir, ecosystem)
 	if err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/ecluse-gate/ecluse/internal/advisory/osv"
-	"github.com/ecluse-gate/ecluse/internal/durable"
+	"github.com/ecluse-gate/ecluse/internal/durable/spool"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 	"github.com/ecluse-gate/ecluse/retryafter"
 )
@@ -87,7 +87,7 @@ type export struct {
 
 // obtain makes the export at location available on this machine. known is the validator of what is
 // there already.
-func (s *Store) obtain(ctx context.Context, folder *durable.Spools, location, known string) (*export, error) {
+func (s *Store) obtain(ctx context.Context, folder *spool.Folder, location, known string) (*export, error) {
 	if !IsURL(location) {
 		validator, err := osv.Fingerprint(location)
 		if err == nil && validator == known {
@@ -113,7 +113,7 @@ func (s *Store) obtain(ctx context.Context, folder *durable.Spools, location, kn
 }
 
 // download keeps a body as a file for as long as it is needed: a zip is read from its end.
-func download(folder *durable.Spools, resp *http.Response) (*export, error) {
+func download(folder *spool.Folder, resp *http.Response) (*export, error) {
 	spool, err := folder.Create()
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ecluse-gate/ecluse/internal/durable"
+	"github.com/ecluse-gate/ecluse/internal/durable/spool"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
@@ -43,7 +44,7 @@ type Store struct {
 	swap sync.Mutex // held while data changes, and while OnSwap runs
 
 	mu     sync.Mutex // guards all below
-	folder *durable.Spools
+	folder *spool.Folder
 	states map[string]*state
 }
 
@@ -71,7 +72,7 @@ type Status struct {
 // ends the use of the folder.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	s := &Store{opts: o, states: map[string]*state{}}
-	if _, err := s.own(); err != nil && !errors.Is(err, durable.ErrSpoolsBusy) {
+	if _, err := s.own(); err != nil && !errors.Is(err, durable.ErrBusy) {
 		return nil, err
 	}
 	data := &Data{indexes: map[string]*index{}}
@@ -91,12 +92,12 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 }
 
 // own takes the folder for this process. While another one has it, the error wraps
-// durable.ErrSpoolsBusy.
-func (s *Store) own() (*durable.Spools, error) {
+// durable.ErrBusy.
+func (s *Store) own() (*spool.Folder, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.folder == nil {
-		folder, _, err := durable.OpenSpools(s.opts.Dir)
+		folder, _, err := spool.Open(s.opts.Dir, durable.Options{})
 		if err != nil {
 			return nil, err
 		}
@@ -179,7 +180,7 @@ func (s *Store) Refresh(ctx context.Context, name string) error {
 	switch {
 	case err == nil:
 		checked, err = s.renew(ctx, folder, ecosystem)
-	case errors.Is(err, durable.ErrSpoolsBusy):
+	case errors.Is(err, durable.ErrBusy):
 		checked, err = s.adopt(ctx, ecosystem)
 	}
 	pause := s.pauseAfter(err)
@@ -221,7 +222,7 @@ func (s *Store) pauseAfter(err error) time.Duration {
 }
 
 // renew asks the source, and returns when it confirmed or renewed the data.
-func (s *Store) renew(ctx context.Context, folder *durable.Spools, ecosystem registry.Ecosystem) (time.Time, error) {
+func (s *Store) renew(ctx context.Context, folder *spool.Folder, ecosystem registry.Ecosystem) (time.Time, error) {
 	old := s.data.Load().indexes[ecosystem.Name]
 	location, known := Locate(s.opts.Source, ecosystem), ""
 	if old != nil && old.info.Source == location {

@@ -3,8 +3,6 @@ package app
 import (
 	"context"
 	"crypto/x509"
-	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"net/url"
@@ -22,6 +20,7 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/documents"
 	"github.com/ecluse-gate/ecluse/internal/ecosystem"
 	"github.com/ecluse-gate/ecluse/internal/gate"
+	"github.com/ecluse-gate/ecluse/internal/integrity"
 	"github.com/ecluse-gate/ecluse/internal/npm"
 	"github.com/ecluse-gate/ecluse/internal/obs"
 	"github.com/ecluse-gate/ecluse/internal/policy"
@@ -82,9 +81,7 @@ func (b *builder) openTable(now time.Time) {
 
 // app makes the mounts and what stands in front of them.
 func (b *builder) app() (*App, error) {
-	if err := b.openDisk(); err != nil {
-		return nil, err
-	}
+	b.openDisk()
 	node, err := b.mount(server.NPMEcosystem())
 	if err != nil {
 		return nil, err
@@ -158,29 +155,20 @@ type builder struct {
 	archive *documents.Archive // nil: documents are not kept over a start
 }
 
-// openDisk opens what is kept on disk. A folder that another gate uses is left to it: this one
-// keeps nothing then, and says so.
-func (b *builder) openDisk() (err error) {
+// openDisk opens what is kept on disk. A disk that fails, or a folder that another gate uses, stops
+// nothing: it is said, and tried again.
+func (b *builder) openDisk() {
 	c, dir := b.Config, b.Config.DataDir
 	if most := int64(c.Artifacts.MaxBytes); most > 0 {
-		if b.store, err = cache.OpenFiles(filepath.Join(dir, "artifacts"), most); err != nil {
-			b.store, err = nil, b.disk("artifacts.maxBytes", err)
-		}
+		b.store = cache.OpenFiles(cache.FilesOptions{
+			Path: filepath.Join(dir, "artifacts"), MaxBytes: most, Proof: integrity.OfFileName, Report: b.metrics.Store("artifacts", b.Logger),
+		})
 	}
-	if most := int64(c.Cache.DiskBytes); most > 0 && err == nil {
-		if b.archive, err = documents.OpenArchive(filepath.Join(dir, "documents"), most); err != nil {
-			b.archive, err = nil, b.disk("cache.diskBytes", err)
-		}
+	if most := int64(c.Cache.DiskBytes); most > 0 {
+		b.archive = documents.OpenArchive(documents.ArchiveOptions{
+			Path: filepath.Join(dir, "documents"), MaxBytes: most, Report: b.metrics.Store("documents", b.Logger),
+		})
 	}
-	return err
-}
-
-func (b *builder) disk(key string, err error) error {
-	if errors.Is(err, cache.ErrBusy) {
-		b.Logger.Warn("another gate uses this data folder; this one caches nothing on disk", slog.String("key", key), obs.Err(err))
-		return nil
-	}
-	return fmt.Errorf("%w; choose another folder with --data, or set %s to 0", err, key)
 }
 
 // close ends what runs in the background and gives back what is open.

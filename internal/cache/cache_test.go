@@ -1,14 +1,7 @@
 package cache
 
 import (
-	"context"
-	"errors"
-	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
-	"time"
 )
 
 func TestStoreForgetsTheLeastUsed(t *testing.T) {
@@ -49,96 +42,5 @@ func TestStoreDropsTheOldValueOfAnOversizedOne(t *testing.T) {
 	s.Put("a", 2, 40)
 	if v, ok := s.Get("a"); ok {
 		t.Errorf("a = %d", v)
-	}
-}
-
-// R46: many callers, one fetch, one outcome.
-func TestFlightCoalesces(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var f Flight[string, int]
-		var fetches atomic.Int32
-		var wg sync.WaitGroup
-		for range 100 {
-			wg.Go(func() {
-				v, err := f.Do(t.Context(), "k", func(context.Context) (int, error) {
-					fetches.Add(1)
-					time.Sleep(time.Minute)
-					return 7, nil
-				})
-				if v != 7 || err != nil {
-					t.Errorf("Do = %d, %v", v, err)
-				}
-			})
-		}
-		wg.Wait()
-		if n := fetches.Load(); n != 1 {
-			t.Errorf("%d fetches", n)
-		}
-	})
-}
-
-// R69: the caller that began a fetch may go; the others still get the result.
-func TestFlightOutlivesItsFirstCaller(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var f Flight[string, int]
-		first, cancel := context.WithCancel(t.Context())
-		fetch := func(ctx context.Context) (int, error) {
-			select {
-			case <-time.After(time.Minute):
-				return 1, nil
-			case <-ctx.Done():
-				return 0, ctx.Err()
-			}
-		}
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			if _, err := f.Do(first, "k", fetch); !errors.Is(err, context.Canceled) {
-				t.Errorf("first caller: %v", err)
-			}
-		})
-		synctest.Wait()
-		wg.Go(func() {
-			if v, err := f.Do(t.Context(), "k", fetch); v != 1 || err != nil {
-				t.Errorf("second caller: %d, %v", v, err)
-			}
-		})
-		synctest.Wait()
-		cancel()
-		wg.Wait()
-	})
-}
-
-// R69: a fetch that nobody waits for is cancelled, and the next caller begins its own.
-func TestFlightIsCancelledWithItsLastWaiter(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var f Flight[string, int]
-		ctx, cancel := context.WithCancel(t.Context())
-		cancelled := make(chan struct{})
-		go f.Do(ctx, "k", func(ctx context.Context) (int, error) {
-			<-ctx.Done()
-			close(cancelled)
-			time.Sleep(time.Hour) // slow to die
-			return 0, ctx.Err()
-		})
-		synctest.Wait()
-		cancel()
-		<-cancelled
-		synctest.Wait()
-		v, err := f.Do(t.Context(), "k", func(context.Context) (int, error) { return 2, nil })
-		if v != 2 || err != nil {
-			t.Errorf("next caller: %d, %v", v, err)
-		}
-		time.Sleep(2 * time.Hour) // let the dying fetch end inside the bubble
-	})
-}
-
-func TestFlightTurnsAPanicIntoAnError(t *testing.T) {
-	var f Flight[string, int]
-	_, err := f.Do(t.Context(), "k", func(context.Context) (int, error) { panic("bad document") })
-	if err == nil || !strings.Contains(err.Error(), "bad document") {
-		t.Errorf("err = %v", err)
-	}
-	if v, err := f.Do(t.Context(), "k", func(context.Context) (int, error) { return 3, nil }); v != 3 || err != nil {
-		t.Errorf("after the panic: %d, %v", v, err)
 	}
 }

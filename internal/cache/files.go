@@ -4,60 +4,121 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"hash"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/ecluse-gate/ecluse/internal/flight"
+
 	"github.com/ecluse-gate/ecluse/internal/durable"
+	"github.com/ecluse-gate/ecluse/internal/durable/spool"
+	"github.com/ecluse-gate/ecluse/internal/obs"
 )
 
 // Files keeps verified files on disk by the digest of their content, within a bound, the least
 // recently used going first. A file that is being fetched is fetched once for any number of
 // readers, who follow it as it grows. It is safe for concurrent use.
+//
+// What the disk gives back is proved before it is believed, and a disk that fails, is full or slow
+// costs the keeping alone: files pass through, and the store resumes by itself.
 type Files struct {
-	folder *durable.Spools
-	known  *Store[string, int64] // name to size; the bound lives here
+	opts   FilesOptions
+	folder *spool.Folder
+	known  *Store[string, *kept]          // the bound lives here
+	proofs flight.Group[string, struct{}] // of whole files, before anything is sent of them
 
 	mu      sync.Mutex // guards all below
 	growing map[string]*growing
-	active  int       // fetches that have not ended, including those that can no longer be joined
-	ended   sync.Cond // one of them has
-	closed  bool
+	// those that have not ended, including those that can no longer be joined
+	active map[*growing]struct{}
+	ended  sync.Cond // one of them has
+	closed bool
+	rests  time.Time // a slow disk is left alone until then
+
+	stopScrub func()
 }
 
-// OpenFiles opens the folder of the store and takes over what it holds. A bound of 0 keeps nothing.
-func OpenFiles(path string, maxBytes int64) (*Files, error) {
-	folder, kept, err := durable.OpenSpools(path)
-	if err != nil {
-		return nil, err
+// FilesOptions make a Files.
+type FilesOptions struct {
+	// Path is the folder; it is made when it is absent. Nothing else may live in it.
+	Path string
+	// MaxBytes bounds the files; 0 keeps nothing.
+	MaxBytes int64
+	// Proof gives the hash that the content of a file must have, by its name; false for a name that
+	// says nothing, whose file is never handed out by Fetch. Without Proof the owner proves what
+	// Open gives.
+	Proof func(name string) (h hash.Hash, want []byte, ok bool)
+	// Report hears how the disk fares. It may be nil.
+	Report *obs.Store
+	// Around is for tests of failing disks.
+	Around durable.Around
+}
+
+// kept is what is known of one file.
+type kept struct {
+	size int64
+	// proved is the file's identity when this process last knew that its content is right; nil when
+	// it never did.
+	proved atomic.Pointer[spool.Identity]
+}
+
+// ErrDamaged says that a kept file is not what was kept. It is dropped, so that asking again gives
+// a new one.
+var ErrDamaged = errors.New("a kept file is damaged")
+
+// OpenFiles opens the folder of the store and takes over what it holds, each file unproved. A
+// folder that cannot be opened is tried again whenever something is to be kept.
+func OpenFiles(o FilesOptions) *Files {
+	f := &Files{
+		opts: o, folder: spool.New(o.Path, durable.Options{Around: o.Around}), known: NewStore[string, *kept](o.MaxBytes),
+		growing: map[string]*growing{}, active: map[*growing]struct{}{}, stopScrub: func() {},
 	}
-	f := &Files{folder: folder, growing: map[string]*growing{}}
 	f.ended.L = &f.mu
-	f.known = NewStore[string, int64](maxBytes)
 	// a file that stays is met again at the next start
-	f.known.OnDrop(func(name string, _ int64) { _ = folder.Remove(name) })
-	slices.SortFunc(kept, func(a, b durable.Kept) int { return cmp.Compare(a.Age, b.Age) })
-	for _, k := range kept {
-		f.known.Put(k.Name, k.Size, k.Size)
+	f.known.OnDrop(func(name string, _ *kept) { _ = f.folder.Remove(name) })
+	if err := f.renew(); err != nil {
+		o.Report.Failed(err)
 	}
-	return f, nil
+	if o.Proof != nil {
+		f.startScrub()
+	}
+	return f
 }
 
-// ErrBusy is wrapped by the error of OpenFiles while another process has the folder.
-var ErrBusy = durable.ErrSpoolsBusy
+// renew follows the folder to where it is now, and takes over what is there.
+func (f *Files) renew() error {
+	there, changed, err := f.folder.Renew()
+	if err != nil || !changed {
+		return err
+	}
+	slices.SortFunc(there, func(a, b spool.Kept) int { return cmp.Compare(a.Age, b.Age) })
+	for _, k := range there {
+		if k.Size > f.opts.MaxBytes {
+			_ = f.folder.Remove(k.Name) // it was kept under another bound
+			continue
+		}
+		f.known.Swap(k.Name, &kept{size: k.Size}, k.Size, func(_ *kept, ok bool) bool { return !ok })
+	}
+	return nil
+}
 
 // Close ends what is being fetched, but for files that are whole: they are kept. Then it gives the
 // folder to other processes. Readers keep what they have; nothing more may be fetched.
 func (f *Files) Close() error {
+	f.stopScrub()
 	f.mu.Lock()
 	f.closed = true
-	for _, g := range f.growing {
+	for g := range f.active {
 		g.cancel()
 	}
-	for f.active > 0 {
+	for len(f.active) > 0 {
 		f.ended.Wait()
 	}
 	f.mu.Unlock()
@@ -67,177 +128,164 @@ func (f *Files) Close() error {
 // Size returns the number of files kept and their bytes.
 func (f *Files) Size() (n int, bytes int64) { return f.known.Size() }
 
-// Open opens a kept file. A file that has gone or changed its size behind our back is forgotten,
-// and the error is an [fs.ErrNotExist], as for one that was never kept. Any other error says
-// nothing about the file: the process may have no descriptor left.
+// Open opens a kept file as it is, for owners that prove it themselves. A file that has gone or
+// changed its size behind our back is forgotten, and the error is an [fs.ErrNotExist], as for one
+// that was never kept. Any other error says nothing about the file: the process may have no
+// descriptor left.
 func (f *Files) Open(name string) (*os.File, int64, error) {
-	size, ok := f.known.Get(name)
+	k, ok := f.known.Get(name)
 	if !ok {
 		return nil, 0, fs.ErrNotExist
 	}
+	file, _, err := f.open(name, k)
+	return file, k.size, err
+}
+
+// Reader reads a file that Open gave from its beginning.
+func (f *Files) Reader(file *os.File, name string) io.Reader {
+	return io.NewSectionReader(f.folder.ReaderAt(file, name), 0, math.MaxInt64)
+}
+
+// open opens a kept file and says which one it is. Whatever shows that it is not the one that was
+// kept drops it.
+func (f *Files) open(name string, k *kept) (*os.File, spool.Identity, error) {
 	file, err := f.folder.Open(name)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, 0, err
-	}
+	var id spool.Identity
 	if err == nil {
-		info, err := file.Stat()
-		if err == nil && info.Size() == size {
-			return file, size, nil
+		if id, err = spool.IdentityOf(file); err == nil && id.Size() != k.size {
+			err = fmt.Errorf("%w: it has %d bytes instead of %d", ErrDamaged, id.Size(), k.size)
 		}
-		_ = file.Close()
-	}
-	f.known.Delete(name)
-	return nil, 0, fs.ErrNotExist
-}
-
-// Body is a file on its way: what a fetch found, before its first byte.
-type Body struct {
-	io.ReadCloser
-	// Size is the length when it is known, else -1.
-	Size int64
-	// Check judges the whole content after its end; an error keeps nothing, and no reader gets the
-	// last piece.
-	Check func() error
-}
-
-// Fetch returns a reader of the named file: of the kept one, of one that is being fetched, or of
-// one that open begins to fetch. Open runs at most once at a time for a name; its context is
-// cancelled when the last reader has gone (R69). An error of open goes to everyone who waited for
-// it. The size is -1 when it is not known.
-func (f *Files) Fetch(ctx context.Context, name string, open func(context.Context) (*Body, error)) (io.ReadCloser, int64, error) {
-	var g *growing
-	for g == nil {
-		file, size, err := f.Open(name)
 		if err == nil {
-			return file, size, nil
+			return file, id, nil
 		}
-		if !errors.Is(err, fs.ErrNotExist) {
-			return nil, 0, err
-		}
-		g = f.join(ctx, name, open)
+		_ = file.Close() // it was not even read
 	}
-	select {
-	case <-g.opened:
-	case <-ctx.Done():
-		g.leave()
-		return nil, 0, context.Cause(ctx)
+	switch {
+	case spool.IsExhausted(err):
+		f.opts.Report.Failed(err)
+		return nil, id, err
+	case errors.Is(err, fs.ErrNotExist):
+		f.forget(name, k)
+	default:
+		f.damaged(name, k, err)
 	}
-	if g.openErr != nil {
-		g.leave()
-		return nil, 0, g.openErr
-	}
-	return &follower{g: g, ctx: ctx}, g.size, nil
+	return nil, id, fs.ErrNotExist
 }
 
-// join takes a place at a fetch that is under way or begins one; nil when one has ended well since
-// the caller looked for the kept file.
-func (f *Files) join(ctx context.Context, name string, open func(context.Context) (*Body, error)) *growing {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if g, ok := f.growing[name]; ok {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		if !g.abandoned {
-			g.readers++
-			g.users++
-			return g
+// forget drops a file, unless there is another one by now.
+func (f *Files) forget(name string, k *kept) bool {
+	return f.known.DeleteIf(name, func(now *kept) bool { return now == k })
+}
+
+// damaged drops a file that is not what was kept, and reports it, once.
+func (f *Files) damaged(name string, k *kept, why error) {
+	if f.forget(name, k) {
+		f.opts.Report.Damaged(name, why)
+	}
+}
+
+// File is a kept file whose content is proved. The kernel can copy it to a connection.
+type File struct {
+	*os.File
+	files *Files
+	name  string
+	kept  *kept
+}
+
+// Close looks at the disk when the file was not read to its end: perhaps it could not be read, and
+// whoever copies it does not say why it stopped.
+func (f *File) Close() error {
+	if at, err := f.Seek(0, io.SeekCurrent); err == nil && at < f.kept.size {
+		piece := make([]byte, min(4<<10, f.kept.size-at))
+		if _, err := f.files.folder.ReaderAt(f.File, f.name).ReadAt(piece, at); err != nil {
+			f.files.damaged(f.name, f.kept, err)
 		}
 	}
-	if f.known.Has(name) {
-		return nil
-	}
-	gctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	g := &growing{cancel: cancel, readers: 1, users: 2, opened: make(chan struct{}), size: -1}
-	g.changed.L = &g.mu
-	f.growing[name] = g
-	f.active++
-	if f.closed {
-		cancel()
-	}
-	go f.grow(gctx, name, g, open)
-	return g
+	return f.File.Close()
 }
 
-// grow fetches one file to its end and keeps it when it is right.
-func (f *Files) grow(ctx context.Context, name string, g *growing, open func(context.Context) (*Body, error)) {
-	defer g.cancel()
-	err := f.fill(ctx, name, g, open)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.growing[name] == g {
-		delete(f.growing, name)
+// ready opens a kept file that is proved and has not changed since.
+func (f *Files) ready(name string) (*File, bool) {
+	k, ok := f.known.Get(name)
+	if !ok {
+		return nil, false
 	}
-	g.end(err)
-	f.active--
-	f.ended.Broadcast()
+	proved := k.proved.Load()
+	if proved == nil {
+		return nil, false
+	}
+	file, id, err := f.open(name, k)
+	if err != nil {
+		return nil, false
+	}
+	if id != *proved {
+		_ = file.Close() // it is opened again to prove it
+		return nil, false
+	}
+	return &File{file, f, name, k}, true
 }
 
-func (f *Files) fill(ctx context.Context, name string, g *growing, open func(context.Context) (*Body, error)) error {
-	if err := ctx.Err(); err != nil { // the store is closed
-		g.open(nil, 0, err)
-		return err
+// Stat returns the size of a kept file, once its content is proved. Without such a file the error
+// is an [fs.ErrNotExist].
+func (f *Files) Stat(ctx context.Context, name string) (int64, error) {
+	for range 2 {
+		if file, ok := f.ready(name); ok {
+			return file.kept.size, file.File.Close()
+		}
+		if err := f.prove(ctx, name); err != nil {
+			return 0, err
+		}
 	}
-	body, err := open(ctx)
-	if err != nil {
-		g.open(nil, 0, err)
-		return err
-	}
-	defer body.Close()
-	spool, err := f.folder.Create()
-	if err != nil {
-		g.open(nil, 0, err)
-		return err
-	}
-	if g.file, err = spool.Reader(); err != nil {
-		spool.Discard()
-		g.open(nil, 0, err)
-		return err
-	}
-	g.open(spool, body.Size, nil)
-	n, err := io.Copy(g, body)
-	if err == nil && body.Check != nil {
-		err = body.Check()
-	}
-	if err != nil {
-		spool.Discard()
-		return err
-	}
-	g.release() // right to the last byte: readers may have it before the disk does
-	if err := spool.Commit(name); err != nil {
-		return nil //nolint:nilerr // readers have the file; only the store goes without
-	}
-	f.known.Put(name, n, n)
-	return nil
+	return 0, fs.ErrNotExist
 }
 
 // Put keeps what write writes under a name, in place of an older file.
 func (f *Files) Put(name string, write func(io.Writer) error) error {
-	spool, err := f.folder.Create()
-	if err != nil {
-		return err
+	w := &roomy{files: f}
+	err := f.renew()
+	if err == nil {
+		w.to, err = f.folder.Create()
 	}
-	counted := &counter{w: spool}
-	if err := write(counted); err != nil {
-		spool.Discard()
-		return err
+	if err == nil {
+		if err = write(w); err != nil {
+			w.to.Discard()
+			if w.err == nil { // the writer's own error says nothing of the disk
+				return err
+			}
+		} else {
+			err = f.commit(name, w.to, w.n)
+		}
 	}
+	f.report(err)
+	return err
+}
+
+// commit gives a whole file its name. The name is free before: a file under it would be removed
+// when it is forgotten.
+func (f *Files) commit(name string, spool *spool.File, size int64) error {
 	f.known.Delete(name)
-	if err := spool.Commit(name); err != nil {
+	if size > f.opts.MaxBytes {
+		spool.Discard()
+		return nil
+	}
+	id, err := spool.Commit(name)
+	if err != nil {
+		_ = f.folder.Remove(name) // it may be there, and nobody knows of it
 		return err
 	}
-	f.known.Put(name, counted.n, counted.n)
+	k := &kept{size: size}
+	k.proved.Store(&id)
+	f.known.Put(name, k, size)
 	return nil
 }
 
-type counter struct {
-	w io.Writer
-	n int64
-}
-
-func (c *counter) Write(p []byte) (int, error) {
-	n, err := c.w.Write(p)
-	c.n += int64(n)
-	return n, err
+// report tells of the disk after an attempt to keep something.
+func (f *Files) report(err error) {
+	if err == nil {
+		f.opts.Report.Works()
+		return
+	}
+	f.opts.Report.Failed(err)
 }
 
 // Has reports whether a file is kept, without using it.

@@ -3,7 +3,11 @@ package cache
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"fmt"
+	"hash"
 	"io"
 	"io/fs"
 	"os"
@@ -16,19 +20,24 @@ import (
 
 func openFiles(t *testing.T, dir string, max int64) *Files {
 	t.Helper()
-	f, err := OpenFiles(dir, max)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := OpenFiles(FilesOptions{Path: dir, MaxBytes: max, Proof: proofOf})
 	// before the folder is removed: a fetch writes there after its readers have all
 	t.Cleanup(func() { idle(t, f); _ = f.Close() })
 	return f
 }
 
+// nameOf is the name of a content, and proofOf what a name says.
+func nameOf(content []byte) string { return fmt.Sprintf("%x", sha256.Sum256(content)) }
+
+func proofOf(name string) (hash.Hash, []byte, bool) {
+	want, err := hex.DecodeString(name)
+	return sha256.New(), want, err == nil && len(want) == sha256.Size
+}
+
 // idle waits for the end of all fetches.
 func idle(t *testing.T, f *Files) {
 	t.Helper()
-	waitFor(t, func() bool { f.mu.Lock(); defer f.mu.Unlock(); return len(f.growing) == 0 })
+	waitFor(t, func() bool { f.mu.Lock(); defer f.mu.Unlock(); return len(f.active) == 0 })
 }
 
 // from opens a fetch of some bytes, in pieces when step is set; each piece waits for a word on
@@ -84,7 +93,7 @@ func TestFilesFetchOnce(t *testing.T) {
 	first := make(chan struct{}, 10)
 	for range 10 {
 		wg.Go(func() {
-			r, size, err := f.Fetch(t.Context(), "x", open)
+			r, size, err := f.Fetch(t.Context(), nameOf(content), open)
 			if err != nil || size != int64(len(content)) {
 				t.Errorf("Fetch: %d, %v", size, err)
 				return
@@ -114,15 +123,17 @@ func TestFilesFetchOnce(t *testing.T) {
 	}
 	// only then may another store open the folder
 	waitFor(t, func() bool { n, _ := f.Size(); return n == 1 })
-	if _, err := OpenFiles(dir, 1); !errors.Is(err, ErrBusy) {
-		t.Errorf("a second process may open the folder: %v", err)
+	second := openFiles(t, dir, 1)
+	if n, _ := second.Size(); n != 0 {
+		t.Errorf("a second process has taken over %d files", n)
 	}
+	second.Close()
 	for range 2 {
 		store := f
 		if n, size := store.Size(); n != 1 || size != int64(len(content)) {
 			t.Errorf("%d files of %d bytes", n, size)
 		}
-		r, _, err := store.Fetch(t.Context(), "x", func(context.Context) (*Body, error) { return nil, errors.New("asked again") })
+		r, _, err := store.Fetch(t.Context(), nameOf(content), func(context.Context) (*Body, error) { return nil, errors.New("asked again") })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -140,16 +151,19 @@ func TestFilesFetchOnce(t *testing.T) {
 func TestFilesLateReader(t *testing.T) {
 	f := openFiles(t, t.TempDir(), 1<<30)
 	var opens atomic.Int32
-	open := from([]byte("content"), nil, &opens, nil)
-	r, _, err := f.Fetch(t.Context(), "x", open)
+	content := []byte("content")
+	open := from(content, nil, &opens, nil)
+	r, _, err := f.Fetch(t.Context(), nameOf(content), open)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, _ = io.Copy(io.Discard, r)
 	r.Close()
 	idle(t, f)
-	if g := f.join(t.Context(), "x", open); g != nil || opens.Load() != 1 {
-		t.Errorf("%d fetches", opens.Load())
+	late := f.join(t.Context(), nameOf(content), open)
+	defer late.Close()
+	if got, err := io.ReadAll(late); err != nil || string(got) != "content" || opens.Load() != 1 {
+		t.Errorf("%q, %v after %d fetches", got, err, opens.Load())
 	}
 }
 
@@ -171,8 +185,8 @@ func TestFilesClose(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 	_ = f.Close()
-	if got := names(t, dir); len(got) != 1 || got[0] != "whole" || f.active != 0 {
-		t.Errorf("kept: %v, %d fetches", got, f.active)
+	if got := names(t, dir); len(got) != 1 || got[0] != "whole" || len(f.active) != 0 {
+		t.Errorf("kept: %v, %d fetches", got, len(f.active))
 	}
 	if _, err := io.ReadAll(half); !errors.Is(err, context.Canceled) {
 		t.Errorf("the other: %v", err)

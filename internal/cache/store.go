@@ -60,9 +60,7 @@ func (s *Store[K, V]) Get(key K) (value V, ok bool) {
 
 // Has reports whether a value is kept, without marking it as used.
 func (s *Store[K, V]) Has(key K) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, ok := s.items[key]
+	_, ok := s.Peek(key)
 	return ok
 }
 
@@ -129,6 +127,46 @@ func (s *Store[K, V]) Delete(key K) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.remove(key)
+}
+
+// DeleteIf forgets a key while the value under it is the one that is meant, according to same. It
+// reports whether it was.
+func (s *Store[K, V]) DeleteIf(key K, same func(V) bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e, ok := s.items[key]
+	if !ok || !same(s.at(e).value) {
+		return false
+	}
+	s.remove(key)
+	return true
+}
+
+// Evict forgets the least recently used value and returns its cost; false when there is none.
+func (s *Store[K, V]) Evict() (cost int64, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.cold.Back()
+	if e == nil {
+		e = s.hot.Back()
+	}
+	if e == nil {
+		return 0, false
+	}
+	it := s.at(e)
+	cost = it.cost
+	s.remove(it.key)
+	return cost, true
+}
+
+// Peek returns the value kept under the key without marking it as used.
+func (s *Store[K, V]) Peek(key K) (value V, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e, found := s.items[key]; found {
+		value, ok = s.at(e).value, true
+	}
+	return value, ok
 }
 
 // Size returns the number of values kept and their total cost.

@@ -11,14 +11,17 @@ import (
 	"time"
 
 	"github.com/ecluse-gate/ecluse/internal/cache"
+	"github.com/ecluse-gate/ecluse/internal/durable"
+	"github.com/ecluse-gate/ecluse/internal/obs"
 )
 
 // Archive keeps public documents on disk, so that a start does not begin with an empty memory: not
 // with a listing read for every package, and not with nothing to serve while an authority cools. It
 // is safe for concurrent use.
 type Archive struct {
-	files *cache.Files
-	done  chan struct{} // closed when the writer has ended
+	files  *cache.Files
+	report *obs.Store
+	done   chan struct{} // closed when the writer has ended
 
 	mu      sync.Mutex // guards all below
 	changed sync.Cond  // any of it
@@ -57,16 +60,23 @@ const (
 	archiveQueue = 64
 )
 
+// ArchiveOptions make an Archive.
+type ArchiveOptions struct {
+	Path     string
+	MaxBytes int64
+	// Report hears how the disk fares. It may be nil.
+	Report *obs.Store
+	// Around is for tests of failing disks.
+	Around durable.Around
+}
+
 // OpenArchive opens the folder and starts its one writer; Close ends it.
-func OpenArchive(path string, maxBytes int64) (*Archive, error) {
-	files, err := cache.OpenFiles(path, maxBytes)
-	if err != nil {
-		return nil, err
-	}
-	a := &Archive{files: files, done: make(chan struct{})}
+func OpenArchive(o ArchiveOptions) *Archive {
+	files := cache.OpenFiles(cache.FilesOptions{Path: o.Path, MaxBytes: o.MaxBytes, Report: o.Report, Around: o.Around})
+	a := &Archive{files: files, report: o.Report, done: make(chan struct{})}
 	a.changed.L = &a.mu
 	go a.write()
-	return a, nil
+	return a
 }
 
 // Close writes what waits and ends the writer. What is saved afterwards is dropped.

@@ -14,10 +14,7 @@ import (
 
 func openArchive(t *testing.T, dir string) *Archive {
 	t.Helper()
-	a, err := OpenArchive(dir, 64<<20)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := OpenArchive(ArchiveOptions{Path: dir, MaxBytes: 64 << 20})
 	t.Cleanup(a.Close)
 	return a
 }

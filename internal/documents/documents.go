@@ -8,7 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ecluse-gate/ecluse/internal/cache"
+	"github.com/ecluse-gate/ecluse/internal/flight"
+
 	"github.com/ecluse-gate/ecluse/internal/obs"
 	"github.com/ecluse-gate/ecluse/internal/quota"
 	"github.com/ecluse-gate/ecluse/internal/refusal"
@@ -68,10 +69,10 @@ type Options struct {
 // Documents are the listings of one mount. They are safe for concurrent use.
 type Documents struct {
 	opts     Options
-	fetches  cache.Flight[string, *Document] // nil: the upstream says that there is no such package
-	restores cache.Flight[string, *Document]
+	fetches  flight.Group[string, *Document] // nil: the upstream says that there is no such package
+	restores flight.Group[string, *Document]
 	projects atomic.Pointer[projects]
-	lists    cache.Flight[string, *projects]
+	lists    flight.Group[string, *projects]
 }
 
 // New returns the documents of a mount that has read nothing yet.

@@ -62,7 +62,12 @@ func (d *Documents) recall(ctx context.Context, name string) *Document {
 	if e != nil {
 		quota.Keep(ctx, e.share)
 	}
-	if err != nil && ctx.Err() == nil && !errors.Is(err, errOlder) && !errors.Is(err, quota.ErrBusy) {
+	switch {
+	case err == nil || ctx.Err() != nil || errors.Is(err, errOlder) || errors.Is(err, errUnopened):
+		// the archive has said what there is to say
+	case errors.Is(err, errDamaged):
+		d.opts.Archive.report.Damaged(d.opts.Protocol.Name+":"+name, err)
+	default:
 		d.opts.Logger.Warn("discarding an unusable cached document", obs.Ecosystem(d.opts.Protocol.Name), obs.Package(name), obs.Err(err))
 	}
 	return e // nil with an error
@@ -167,7 +172,7 @@ func (d *Documents) loadFrom(file *os.File, size int64, name string) (*Document,
 	if err != nil {
 		return nil, err
 	}
-	head, body, err := readArchived(file, size)
+	head, body, err := readArchived(d.opts.Archive.files.Reader(file, d.archiveName(name)), size)
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +205,7 @@ var errOlder = errors.New("it is in an older format")
 func readArchived(r io.Reader, size int64) (head archived, body []byte, err error) {
 	text := make([]byte, max(size, 0))
 	if _, err = io.ReadFull(r, text); err != nil {
-		return archived{}, nil, err
+		return archived{}, nil, fmt.Errorf("%w: %w", errDamaged, err)
 	}
 	if bytes.HasPrefix(text, []byte("{")) {
 		return archived{}, nil, errOlder

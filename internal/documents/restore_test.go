@@ -28,10 +28,7 @@ func TestRestart(t *testing.T) {
 			if change != nil {
 				change(&o)
 			}
-			var err error
-			if o.Archive, err = OpenArchive(dir, 64<<20); err != nil {
-				t.Fatal(err)
-			}
+			o.Archive = OpenArchive(ArchiveOptions{Path: dir, MaxBytes: 64 << 20})
 			return New(o), o.Archive.Close
 		}
 		w.Public.Publish("a", "1.0.0", toy.LongAgo, nil)
@@ -86,10 +83,7 @@ func TestRestart(t *testing.T) {
 func TestForeignArchive(t *testing.T) {
 	toy.Inside(t, func(t *testing.T, w *toy.World) {
 		o := options(w)
-		var err error
-		if o.Archive, err = OpenArchive(t.TempDir(), 64<<20); err != nil {
-			t.Fatal(err)
-		}
+		o.Archive = OpenArchive(ArchiveOptions{Path: t.TempDir(), MaxBytes: 64 << 20})
 		defer o.Archive.Close()
 		d := New(o)
 		body := []byte(`{"versions": {}}`)
@@ -131,10 +125,7 @@ func TestEveryBitOfAKeptDocument(t *testing.T) {
 		w.Public.Publish("a", "1.0.0", toy.LongAgo, nil)
 		start := func() (*Documents, *Archive) {
 			o := options(w)
-			var err error
-			if o.Archive, err = OpenArchive(dir, 64<<20); err != nil {
-				t.Fatal(err)
-			}
+			o.Archive = OpenArchive(ArchiveOptions{Path: dir, MaxBytes: 64 << 20})
 			return New(o), o.Archive
 		}
 		d, archive := start()
@@ -179,14 +170,11 @@ func TestOlderFormat(t *testing.T) {
 	toy.Inside(t, func(t *testing.T, w *toy.World) {
 		o := options(w)
 		dir := t.TempDir()
-		var err error
-		if o.Archive, err = OpenArchive(dir, 64<<20); err != nil {
-			t.Fatal(err)
-		}
+		o.Archive = OpenArchive(ArchiveOptions{Path: dir, MaxBytes: 64 << 20})
 		defer o.Archive.Close()
 		d := New(o)
 		old := `{"format":1,"ecosystem":"toy","name":"a","etag":"","content_type":"","url":"","fetched":"2000-01-01T00:00:00Z"}` + "\n{}"
-		err = o.Archive.files.Put(d.archiveName("a"), func(f io.Writer) error { _, err := io.WriteString(f, old); return err })
+		err := o.Archive.files.Put(d.archiveName("a"), func(f io.Writer) error { _, err := io.WriteString(f, old); return err })
 		if err != nil {
 			t.Fatal(err)
 		}

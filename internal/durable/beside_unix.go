@@ -42,7 +42,7 @@ func (d *Dir) ReadBeside(suffix string, maxBytes int64) ([]byte, error) {
 	name := leaf + suffix
 	unread := func(err error) error { return &Error{Code: CodeUnread, Op: "read", Name: name, Err: err} }
 	var fd int
-	err = again(func() (err error) {
+	err = Again(func() (err error) {
 		fd, err = unix.Openat(int(parent.Fd()), name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 		return err
 	})
@@ -88,7 +88,7 @@ func (d *Dir) WriteBeside(suffix string, data []byte) error {
 		{StepSync, func() error { return file.Sync() }},
 		{StepRename, func() error {
 			at := int(parent.Fd())
-			return again(func() error { return unix.Renameat(at, temp, at, name) })
+			return Again(func() error { return unix.Renameat(at, temp, at, name) })
 		}},
 	}
 	defer func() {
@@ -97,7 +97,7 @@ func (d *Dir) WriteBeside(suffix string, data []byte) error {
 		}
 	}()
 	for _, s := range steps {
-		if err := d.opt.take(s.step, name, s.call); err != nil {
+		if err := d.opt.Take(s.step, name, s.call); err != nil {
 			return &Error{Code: CodeReceipt, Op: string(s.step), Name: filepath.Join(filepath.Dir(d.path), name), Err: err}
 		}
 	}
@@ -111,7 +111,7 @@ func createBeside(parent *os.File, name string) (*os.File, error) {
 		return nil, err
 	}
 	var fd int
-	err := again(func() (err error) {
+	err := Again(func() (err error) {
 		fd, err = unix.Openat(at, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 		return err
 	})

@@ -53,15 +53,15 @@ func Make(path string, opt Options) (*Dir, error) {
 		return nil, err
 	}
 	defer parent.Close()
-	err = opt.take(StepMkdir, path, func() error {
-		return again(func() error { return unix.Mkdirat(int(parent.Fd()), leaf, 0o700) })
+	err = opt.Take(StepMkdir, path, func() error {
+		return Again(func() error { return unix.Mkdirat(int(parent.Fd()), leaf, 0o700) })
 	})
 	switch {
 	case errors.Is(err, fs.ErrExist):
 	case err != nil:
 		return nil, &Error{Code: CodeReceipt, Op: string(StepMkdir), Name: path, Err: err}
 	default:
-		if err := opt.take(StepSyncParent, path, parent.Sync); err != nil {
+		if err := opt.Take(StepSyncParent, path, parent.Sync); err != nil {
 			return nil, &Error{Code: CodeReceipt, Op: string(StepSyncParent), Name: path, Landed: true, Err: err}
 		}
 	}
@@ -72,7 +72,7 @@ func Make(path string, opt Options) (*Dir, error) {
 func (d *Dir) Path() string { return d.path }
 
 // Close releases the folder and its lock.
-func (d *Dir) Close() error { return release(d.file) }
+func (d *Dir) Close() error { return Unlock(d.file) }
 
 func (d *Dir) fd() int { return int(d.file.Fd()) }
 
@@ -84,7 +84,7 @@ func (d *Dir) Lock(shared bool) error {
 	if shared {
 		how = unix.LOCK_SH
 	}
-	err := again(func() error { return unix.Flock(d.fd(), how|unix.LOCK_NB) })
+	err := Again(func() error { return unix.Flock(d.fd(), how|unix.LOCK_NB) })
 	switch {
 	case err == nil:
 		return nil
@@ -133,7 +133,7 @@ func openParent(path string) (*os.File, string, error) {
 }
 
 func openFolder(at int, name string, flags int) (fd int, err error) {
-	err = again(func() error {
+	err = Again(func() error {
 		fd, err = unix.Openat(at, name, flags|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 		return err
 	})
@@ -171,19 +171,19 @@ func refuse(path, detail string, err error) error {
 
 func stat(fd int) (*unix.Stat_t, error) {
 	var st unix.Stat_t
-	err := again(func() error { return unix.Fstat(fd, &st) })
+	err := Again(func() error { return unix.Fstat(fd, &st) })
 	return &st, err
 }
 
 func statAt(dir int, name string) (*unix.Stat_t, error) {
 	var st unix.Stat_t
-	err := again(func() error { return unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) })
+	err := Again(func() error { return unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) })
 	return &st, err
 }
 
-// again repeats a call that a signal interrupted. It is for calls that can be repeated, which close
+// Again repeats a call that a signal interrupted. It is for calls that can be repeated, which close
 // is not.
-func again(call func() error) error {
+func Again(call func() error) error {
 	for {
 		if err := call(); !errors.Is(err, unix.EINTR) {
 			return err

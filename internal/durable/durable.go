@@ -98,6 +98,9 @@ func CodeOf(err error) Code {
 	return ""
 }
 
+// ErrBusy says that another process has a folder.
+var ErrBusy = errors.New("another process is using this folder")
+
 // Step names one system call that changes the disk, or makes or proves a change permanent.
 type Step string
 
@@ -120,6 +123,14 @@ const (
 	StepSyncParent  Step = "fsync-parent"
 )
 
+// The steps of a folder of internal/durable/spool beside those of a Dir.
+const (
+	StepOpen  Step = "open"
+	StepRead  Step = "read"
+	StepClose Step = "close"
+	StepTouch Step = "touch"
+)
+
 // Around stands in for every step: it must call the call, or fail in its place, or call it and fail
 // all the same. It is the seam for fault injection; nil means that steps are simply taken. name is
 // the file's final leaf name, or the folder's path.
@@ -130,7 +141,8 @@ type Options struct {
 	Around Around
 }
 
-func (o Options) take(step Step, name string, call func() error) error {
+// Take takes one step, in the way that the options say.
+func (o Options) Take(step Step, name string, call func() error) error {
 	if o.Around == nil {
 		return call()
 	}

@@ -66,7 +66,7 @@ func (p *publication) run() error {
 		{StepReopen, p.reopen},
 	}
 	for _, s := range steps {
-		if err := p.d.opt.take(s.step, p.name, s.call); err != nil {
+		if err := p.d.opt.Take(s.step, p.name, s.call); err != nil {
 			return p.fail(s.step, err)
 		}
 	}
@@ -75,7 +75,7 @@ func (p *publication) run() error {
 
 func (p *publication) create() error {
 	var fd int
-	err := again(func() (err error) {
+	err := Again(func() (err error) {
 		fd, err = unix.Openat(p.d.fd(), p.temp, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 		return err
 	})
@@ -104,7 +104,7 @@ func (p *publication) readBack() error {
 }
 
 func (p *publication) link() error {
-	err := again(func() error { return unix.Linkat(p.d.fd(), p.temp, p.d.fd(), p.name, 0) })
+	err := Again(func() error { return unix.Linkat(p.d.fd(), p.temp, p.d.fd(), p.name, 0) })
 	p.linked = err == nil
 	return err
 }
@@ -273,7 +273,7 @@ func (d *Dir) Remove(name string, want []byte) error {
 		// for a durable one.
 		{StepSyncRemoved, file.Sync},
 	} {
-		if err := d.opt.take(s.step, name, s.call); err != nil {
+		if err := d.opt.Take(s.step, name, s.call); err != nil {
 			return fail(s.step, err)
 		}
 	}
@@ -284,7 +284,7 @@ func (d *Dir) Remove(name string, want []byte) error {
 // other end.
 func (d *Dir) open(name string) (*os.File, error) {
 	var fd int
-	err := again(func() (err error) {
+	err := Again(func() (err error) {
 		fd, err = unix.Openat(d.fd(), name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 		return err
 	})
@@ -346,7 +346,7 @@ func (d *Dir) Settle() (warnings []string, err error) {
 				published = d.inodes(names)
 			}
 			if published[inodeOf(st)] {
-				err := d.opt.take(StepUnlinkTemp, temp, func() error { return unlink(d.fd(), temp) })
+				err := d.opt.Take(StepUnlinkTemp, temp, func() error { return unlink(d.fd(), temp) })
 				if err != nil {
 					return warnings, &Error{Code: CodeReceipt, Op: string(StepUnlinkTemp), Name: temp, Err: err}
 				}
@@ -355,7 +355,7 @@ func (d *Dir) Settle() (warnings []string, err error) {
 		}
 		warnings = append(warnings, fmt.Sprintf("the temporary file %s of an interrupted run was left alone; it was never published", temp))
 	}
-	if err := d.opt.take(StepSyncDir, d.path, d.file.Sync); err != nil {
+	if err := d.opt.Take(StepSyncDir, d.path, d.file.Sync); err != nil {
 		return warnings, &Error{Code: CodeReceipt, Op: string(StepSyncDir), Name: d.path, Err: err}
 	}
 	return warnings, nil
@@ -372,5 +372,5 @@ func (d *Dir) inodes(names []string) map[inode]bool {
 }
 
 func unlink(dir int, name string) error {
-	return again(func() error { return unix.Unlinkat(dir, name, 0) })
+	return Again(func() error { return unix.Unlinkat(dir, name, 0) })
 }

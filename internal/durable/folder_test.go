@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/ecluse-gate/ecluse/internal/durable"
@@ -255,7 +254,7 @@ func TestLock(t *testing.T) {
 // last copy (S152).
 func TestLockEndsWithClose(t *testing.T) {
 	dir := durabletest.Dir(t)
-	startChildren(t)
+	durabletest.StartChildren(t)
 	for i := range 3000 {
 		d, err := durable.Open(dir, durable.Options{})
 		if err != nil {
@@ -268,29 +267,6 @@ func TestLockEndsWithClose(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-}
-
-// startChildren starts one child process after the other, until the test ends.
-func startChildren(t *testing.T) {
-	t.Helper()
-	stop := make(chan struct{})
-	var children sync.WaitGroup
-	for range 4 {
-		children.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-					_ = exec.Command("/bin/true").Run()
-				}
-			}
-		})
-	}
-	t.Cleanup(func() {
-		close(stop)
-		children.Wait()
-	})
 }
 
 // S96, S94: sizes.

@@ -43,7 +43,7 @@ func (s *Shared) Update(change func(old *Edition) ([]byte, error)) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = release(folder) }() // the lock ends in any case
+	defer func() { _ = Unlock(folder) }() // the lock ends in any case
 	old := s.Read()
 	defer old.Close()
 	data, err := change(old)
@@ -61,8 +61,8 @@ func (s *Shared) Update(change func(old *Edition) ([]byte, error)) error {
 // lock waits for the folder's lock, but not for ever: a process that was stopped may hold it.
 func (s *Shared) lock() (*os.File, error) {
 	for end := time.Now().Add(sharedWait); ; time.Sleep(sharedPoll) {
-		folder, err := lockSpools(filepath.Dir(s.path))
-		if !errors.Is(err, ErrSpoolsBusy) || time.Now().After(end) {
+		folder, err := LockFolder(filepath.Dir(s.path))
+		if !errors.Is(err, ErrBusy) || time.Now().After(end) {
 			return folder, err
 		}
 	}
@@ -71,7 +71,7 @@ func (s *Shared) lock() (*os.File, error) {
 // replace writes under a second name, which is always the same, so that a process that dies leaves
 // at most one file for the next to remove.
 func (s *Shared) replace(folder *os.File, data []byte) error {
-	temp, name := s.path+spoolSuffix, filepath.Base(s.path)
+	temp, name := s.path+partSuffix, filepath.Base(s.path)
 	var file *os.File
 	for _, step := range []struct {
 		step Step
@@ -89,7 +89,7 @@ func (s *Shared) replace(folder *os.File, data []byte) error {
 		{StepRename, func() error { return os.Rename(temp, s.path) }},
 		{StepSyncDir, folder.Sync},
 	} {
-		if err := s.opt.take(step.step, name, step.call); err != nil {
+		if err := s.opt.Take(step.step, name, step.call); err != nil {
 			if file != nil {
 				_ = file.Close()
 				_ = os.Remove(temp) // it is gone when the rename was taken
@@ -128,7 +128,7 @@ func (s *Shared) Read() *Edition {
 		e.Err = errors.New("it is no regular file")
 		return e
 	}
-	if e.file, e.Err = openPlain(s.path); e.Err != nil {
+	if e.file, e.Err = OpenPlain(s.path); e.Err != nil {
 		e.file, e.Err = nil, cause(e.Err)
 		return e
 	}

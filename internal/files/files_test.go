@@ -56,10 +56,7 @@ func TestGet(t *testing.T) {
 		toy.Inside(t, func(t *testing.T, w *toy.World) {
 			f := &Files{Ecosystem: toy.Name, Metrics: w.Metrics}
 			if stored {
-				store, err := cache.OpenFiles(t.TempDir(), 64<<20)
-				if err != nil {
-					t.Fatal(err)
-				}
+				store := cache.OpenFiles(cache.FilesOptions{Path: t.TempDir(), MaxBytes: 64 << 20, Proof: integrity.OfFileName})
 				defer store.Close()
 				f.Store = store
 			}
@@ -112,10 +109,7 @@ func TestGet(t *testing.T) {
 // at any time, hear of the cooldown (R58).
 func TestThrottled(t *testing.T) {
 	toy.Inside(t, func(t *testing.T, w *toy.World) {
-		store, err := cache.OpenFiles(t.TempDir(), 64<<20)
-		if err != nil {
-			t.Fatal(err)
-		}
+		store := cache.OpenFiles(cache.FilesOptions{Path: t.TempDir(), MaxBytes: 64 << 20, Proof: integrity.OfFileName})
 		defer store.Close()
 		f, p := &Files{Ecosystem: toy.Name, Metrics: w.Metrics, Store: store}, place(t, w, true)
 		w.Public.Answer(func(rw http.ResponseWriter, _ *http.Request) bool {

@@ -3,12 +3,10 @@ package files
 import (
 	"bytes"
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -24,7 +22,7 @@ import (
 // Get gives one public file that is admitted. A refusal of the upstream that is for this caller is
 // a *Relayed; the other errors are those of internal/refusal.
 func (f *Files) Get(ctx context.Context, r Request, p Place) (*Artifact, error) {
-	if name, digest, ok := storeName(p.Digests); ok && f.Store != nil && r.Kind == upstream.Artifact {
+	if name, digest, ok := integrity.FileName(p.Digests); ok && f.Store != nil && r.Kind == upstream.Artifact {
 		return f.stored(ctx, r, p, name, digest)
 	}
 	return f.passed(ctx, r, p)
@@ -132,13 +130,6 @@ func (e *Relayed) Artifact() *Artifact {
 	return &Artifact{Status: e.status, Header: e.header, Relayed: true, Throttled: e.throttled, Body: io.NopCloser(bytes.NewReader(e.body))}
 }
 
-// storeName is the name under which a file is kept: its strongest digest. Only digests that nobody
-// can forge are names.
-func storeName(digests []registry.Digest) (name string, d registry.Digest, ok bool) {
-	d, ok = integrity.Strongest(digests, integrity.SHA256)
-	return d.Algorithm + "-" + hex.EncodeToString(d.Sum), d, ok
-}
-
 // stored serves a public file from the store, or through it: fetched once for everybody who waits,
 // verified before it is kept, and read while it grows (R88). A kept file needs no request, so a
 // cooldown does not concern it.
@@ -148,11 +139,10 @@ func (f *Files) stored(ctx context.Context, r Request, p Place, name string, dig
 	header.Set("Cache-Control", "private, no-transform")
 	header.Set("Etag", `"`+name+`"`)
 	if r.Method == http.MethodHead {
-		file, size, err := f.Store.Open(name)
+		size, err := f.Store.Stat(ctx, name)
 		if err != nil {
 			return f.passed(ctx, r, p)
 		}
-		_ = file.Close()
 		header.Set("Content-Length", strconv.FormatInt(size, 10))
 		return &Artifact{Status: http.StatusOK, Header: header, Body: http.NoBody}, nil
 	}
@@ -174,7 +164,7 @@ func (f *Files) stored(ctx context.Context, r Request, p Place, name string, dig
 		header.Set("Content-Length", strconv.FormatInt(size, 10))
 	}
 	a := &Artifact{Status: http.StatusOK, Header: header, Body: body}
-	if _, kept := body.(*os.File); kept {
+	if _, kept := body.(*cache.File); kept {
 		return a, nil
 	}
 	return committed(a, r.Method)

@@ -15,14 +15,12 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/cache"
 	"github.com/ecluse-gate/ecluse/internal/fake/fakenpm"
 	"github.com/ecluse-gate/ecluse/internal/fake/toy"
+	"github.com/ecluse-gate/ecluse/internal/integrity"
 	"github.com/ecluse-gate/ecluse/internal/upstream"
 )
 
 func withStore(w *toy.World, o *Options) {
-	store, err := cache.OpenFiles(w.T.TempDir(), 64<<20)
-	if err != nil {
-		w.T.Fatal(err)
-	}
+	store := cache.OpenFiles(cache.FilesOptions{Path: w.T.TempDir(), MaxBytes: 64 << 20, Proof: integrity.OfFileName})
 	w.T.Cleanup(func() { store.Close() })
 	o.Store = store
 }

@@ -7,11 +7,13 @@ import (
 	"crypto/sha1" //nolint:gosec // what old packages advertise; floors decide whether that is enough
 	"crypto/sha256"
 	"crypto/sha512"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
@@ -90,6 +92,25 @@ func Strongest(digests []registry.Digest, least Floor) (registry.Digest, bool) {
 		}
 	}
 	return registry.Digest{}, false
+}
+
+// FileName is the name under which a file is kept: its strongest digest. Only digests that nobody
+// can forge are names.
+func FileName(digests []registry.Digest) (name string, d registry.Digest, ok bool) {
+	d, ok = Strongest(digests, SHA256)
+	return d.Algorithm + "-" + hex.EncodeToString(d.Sum), d, ok
+}
+
+// OfFileName is what a file must hash to that is kept under a name; false for a name that FileName
+// does not give.
+func OfFileName(name string) (h hash.Hash, want []byte, ok bool) {
+	algorithm, digits, _ := strings.Cut(name, "-")
+	h = NewHash(algorithm)
+	want, err := hex.DecodeString(digits)
+	if h == nil || err != nil || Strength(algorithm) < SHA256 || h.Size() != len(want) || strings.ToLower(digits) != digits {
+		return nil, nil, false
+	}
+	return h, want, true
 }
 
 // Match judges a whole file by its hash: nil or ErrMismatch.

@@ -67,7 +67,7 @@ func build(ctx context.Context, sys *cli.System, cfg *config.Config, version str
 	if err != nil {
 		return nil, nil, err
 	}
-	gate, err = app.Build(app.BuildOptions{
+	gate, err = app.Build(app.BuildOptions{ //nolint:contextcheck // what is kept on disk is looked after until Close
 		Context: ctx, Config: cfg, Logger: logger, Tracer: tracer.Tracer(obs.TracerName), RootCAs: roots, Version: version,
 	})
 	if err != nil {

@@ -4,8 +4,11 @@
 package durabletest
 
 import (
+	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/ecluse-gate/ecluse/internal/durable"
@@ -67,4 +70,27 @@ func candidates() []string {
 	add(os.Getenv("XDG_RUNTIME_DIR"), nil)
 	add(os.Getwd())
 	return all
+}
+
+// StartChildren starts one child process after the other, until the test ends.
+func StartChildren(t *testing.T) {
+	t.Helper()
+	stop := make(chan struct{})
+	var children sync.WaitGroup
+	for range 4 {
+		children.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					_ = exec.CommandContext(context.Background(), "/bin/true").Run()
+				}
+			}
+		})
+	}
+	t.Cleanup(func() {
+		close(stop)
+		children.Wait()
+	})
 }

@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package durable_test
+package spool_test
 
 import (
 	"errors"
@@ -11,20 +11,21 @@ import (
 
 	"github.com/ecluse-gate/ecluse/internal/durable"
 	"github.com/ecluse-gate/ecluse/internal/durable/durabletest"
+	"github.com/ecluse-gate/ecluse/internal/durable/spool"
 )
 
 // Spools belong to one at a time, and are free as soon as they are closed, also while child
 // processes are started.
 func TestSpoolsBelongToOne(t *testing.T) {
 	path := filepath.Join(durabletest.Dir(t), "spools")
-	startChildren(t)
+	durabletest.StartChildren(t)
 	for i := range 3000 {
-		s, _, err := durable.OpenSpools(path)
+		s, _, err := spool.Open(path, durable.Options{})
 		if err != nil {
 			t.Fatalf("round %d: %v", i, err)
 		}
 		if i == 0 {
-			if _, _, err := durable.OpenSpools(path); !errors.Is(err, durable.ErrSpoolsBusy) {
+			if _, _, err := spool.Open(path, durable.Options{}); !errors.Is(err, durable.ErrBusy) {
 				t.Errorf("opened twice: %v", err)
 			}
 		}
@@ -38,25 +39,28 @@ func TestSpoolsBelongToOne(t *testing.T) {
 func TestNoDescriptorIsKept(t *testing.T) {
 	base := durabletest.Dir(t)
 	path := filepath.Join(base, "spools")
-	held, _, err := durable.OpenSpools(filepath.Join(base, "held"))
+	held, _, err := spool.Open(filepath.Join(base, "held"), durable.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer held.Close()
 	before := descriptors(t)
 	for range 100 {
-		if _, _, err := durable.OpenSpools(filepath.Join(base, "held")); err == nil {
+		if _, _, err := spool.Open(filepath.Join(base, "held"), durable.Options{}); err == nil {
 			t.Fatal("opened twice")
 		}
 	}
 	if n := descriptors(t) - before; n > 50 { // others come and go
 		t.Errorf("%d descriptors of folders that could not be opened", n)
 	}
-	s, _, err := durable.OpenSpools(path)
+	s, _, err := spool.Open(path, durable.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := open(t, base, durable.Options{})
+	d, err := durable.Open(base, durable.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, close := range map[string]func() error{"spools": s.Close, "folder": d.Close} {
 		if err := close(); err != nil {
 			t.Errorf("%s: %v", name, err)

@@ -1,4 +1,5 @@
-package cache
+// Package flight makes one call for many who wait for it.
+package flight
 
 import (
 	"context"
@@ -6,10 +7,10 @@ import (
 	"sync"
 )
 
-// Flight lets many callers wait for one fetch of the same key (R46). A fetch outlives the caller
+// Group lets many callers wait for one fetch of the same key (R46). A fetch outlives the caller
 // that began it and is cancelled when its last waiter has gone (R69). The zero value is ready; it
 // is safe for concurrent use.
-type Flight[K comparable, V any] struct {
+type Group[K comparable, V any] struct {
 	mu    sync.Mutex // guards calls and every call's waiters
 	calls map[K]*call[V]
 }
@@ -25,7 +26,7 @@ type call[V any] struct {
 // Do returns what fetch returns, running it at most once at a time for each key. The context that
 // fetch gets carries the first caller's values, not its cancellation. When ctx ends first, Do
 // returns its cause.
-func (f *Flight[K, V]) Do(ctx context.Context, key K, fetch func(context.Context) (V, error)) (V, error) {
+func (f *Group[K, V]) Do(ctx context.Context, key K, fetch func(context.Context) (V, error)) (V, error) {
 	c := f.join(ctx, key, fetch)
 	select {
 	case <-c.done:
@@ -38,7 +39,7 @@ func (f *Flight[K, V]) Do(ctx context.Context, key K, fetch func(context.Context
 	}
 }
 
-func (f *Flight[K, V]) join(ctx context.Context, key K, fetch func(context.Context) (V, error)) *call[V] {
+func (f *Group[K, V]) join(ctx context.Context, key K, fetch func(context.Context) (V, error)) *call[V] {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if c, ok := f.calls[key]; ok {
@@ -57,7 +58,7 @@ func (f *Flight[K, V]) join(ctx context.Context, key K, fetch func(context.Conte
 
 // run fetches and publishes the outcome. A panic becomes the waiters' error: one bad document must
 // not end the process.
-func (f *Flight[K, V]) run(ctx context.Context, key K, c *call[V], fetch func(context.Context) (V, error)) {
+func (f *Group[K, V]) run(ctx context.Context, key K, c *call[V], fetch func(context.Context) (V, error)) {
 	defer func() {
 		if p := recover(); p != nil {
 			c.err = fmt.Errorf("fetch panicked: %v", p)
@@ -75,7 +76,7 @@ func (f *Flight[K, V]) run(ctx context.Context, key K, c *call[V], fetch func(co
 
 // leave gives up one place. When no one waits any longer the fetch is cancelled, and the key is
 // free at once, so that a later caller begins a fetch of its own instead of joining a dying one.
-func (f *Flight[K, V]) leave(key K, c *call[V]) {
+func (f *Group[K, V]) leave(key K, c *call[V]) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if c.waiters--; c.waiters == 0 {
