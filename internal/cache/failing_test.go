@@ -1,8 +1,8 @@
 package cache
 
 import (
-	"errors"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"

@@ -31,7 +31,10 @@ func within(call func() error, late func()) error {
 	case err := <-done:
 		return err
 	case <-slow.C:
-		go func() { _ = <-done; late() }()
+		go func() {
+			<-done //nolint:errcheck // the call is over, however it ended
+			late()
+		}()
 		return errSlow
 	}
 }
