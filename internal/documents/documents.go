@@ -71,6 +71,7 @@ type Documents struct {
 	opts     Options
 	fetches  flight.Group[string, *Document] // nil: the upstream says that there is no such package
 	restores flight.Group[string, *Document]
+	rereads  flight.Group[string, *Document]
 	projects atomic.Pointer[projects]
 	lists    flight.Group[string, *projects]
 }

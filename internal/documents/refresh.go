@@ -20,6 +20,28 @@ func (d *Documents) fetch(ctx context.Context, name string, kept *Document) (*Do
 	if kept != nil && time.Since(kept.fetched) < revalidateTTL {
 		validator = kept.etag
 	}
+	return d.fetchWith(ctx, name, kept, validator)
+}
+
+// rereadAfter is how old the body of a document must be to be read anew because a file contradicts
+// it: an upstream whose file is simply wrong is not asked for its listing at each request.
+const rereadAfter = time.Minute
+
+// Reread reads the public document of a package whole, without validators, which an upstream would
+// answer with the word that nothing has changed. It is for a document that a file has proved wrong.
+// It reports whether there is another reading now. On a failure what is kept stays.
+func (d *Documents) Reread(ctx context.Context, name string) bool {
+	kept := d.recall(ctx, name)
+	if kept != nil && time.Since(kept.fetched) < rereadAfter {
+		return false
+	}
+	_, err := d.rereads.Do(ctx, name, func(ctx context.Context) (*Document, error) {
+		return d.fetchWith(ctx, strings.Clone(name), kept, "")
+	})
+	return err == nil
+}
+
+func (d *Documents) fetchWith(ctx context.Context, name string, kept *Document, validator string) (*Document, error) {
 	resp, err := d.ask(ctx, d.opts.Protocol.Path(name), validator)
 	if err != nil {
 		return nil, err

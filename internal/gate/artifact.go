@@ -88,10 +88,17 @@ func (g *Gate) artifact(ctx context.Context, r ArtifactRequest) (*Artifact, erro
 		return nil, orFailed(failed, err)
 	}
 	a, err := g.public(ctx, r, facts)
-	if err == nil {
-		g.offerFile(r, facts)
+	if wrongFile(err) {
+		if other, differ := g.distrusted(ctx, r, key, facts); differ {
+			facts = other
+			a, err = g.public(ctx, r, facts)
+		}
 	}
-	return a, orFailed(failed, err)
+	if err != nil {
+		return nil, orFailed(failed, err)
+	}
+	g.offerFile(r, facts)
+	return g.watched(ctx, a, r.Name, key), nil
 }
 
 // admitted gives the facts of a public file that the rules admit.

@@ -61,19 +61,30 @@ func (g *Gate) Fetch(ctx context.Context, name, file, base string) (*Copy, error
 		return nil, &NotFound{What: file}
 	}
 	r := ArtifactRequest{Method: http.MethodGet, Name: name, File: file, worker: true}
-	e, err := g.find(ctx, name, file, holding(key, func(v registry.Version) bool { return g.listed(r, v) }))
+	out, err := g.copyOf(ctx, r, key, base)
+	if is[*Mismatch](err) {
+		if _, differ := g.distrusted(ctx, r, key, out.Version); differ {
+			return g.copyOf(ctx, r, key, base)
+		}
+	}
+	return out, err
+}
+
+// copyOf makes a copy from what is known now. With a *Mismatch it tells of which version.
+func (g *Gate) copyOf(ctx context.Context, r ArtifactRequest, key, base string) (*Copy, error) {
+	e, err := g.find(ctx, r.Name, r.File, holding(key, func(v registry.Version) bool { return g.listed(r, v) }))
 	if err != nil {
 		return nil, err
 	}
 	i := e.Lookup(key)
 	out := &Copy{Version: e.Versions()[i]}
-	if err := g.admitVersion(time.Now(), name, out.Version); err != nil {
+	if err := g.admitVersion(time.Now(), r.Name, out.Version); err != nil {
 		return nil, err
 	}
-	if out.Manifest, err = g.manifest(name, base, e.Document, i); err != nil {
+	if out.Manifest, err = g.manifest(r.Name, base, e.Document, i); err != nil {
 		return nil, err
 	}
-	return out, g.open(ctx, r, out)
+	return out, g.open(ctx, r, key, out)
 }
 
 func (g *Gate) manifest(name, base string, doc registry.Document, i int) ([]byte, error) {
@@ -92,7 +103,7 @@ func (g *Gate) manifest(name, base string, doc registry.Document, i int) ([]byte
 
 // open asks for the file as a client's request does, from the store of files first, and fills in
 // the copy.
-func (g *Gate) open(ctx context.Context, r ArtifactRequest, out *Copy) error {
+func (g *Gate) open(ctx context.Context, r ArtifactRequest, key string, out *Copy) error {
 	p, err := g.locate(r, out.Version)
 	if err != nil {
 		return err
@@ -104,35 +115,37 @@ func (g *Gate) open(ctx context.Context, r ArtifactRequest, out *Copy) error {
 	if e, ok := errors.AsType[*BadUpstream](err); ok && e.Status >= 300 && e.Status < 500 && e.Status != http.StatusRequestTimeout {
 		return &Refused{Status: e.Status}
 	}
+	if wrongFile(err) {
+		return &Mismatch{File: r.File}
+	}
 	if err != nil {
-		return mismatch(err, r.File)
+		return err
 	}
 	out.Size = -1
 	if n, err := strconv.ParseInt(a.Header.Get("Content-Length"), 10, 64); err == nil {
 		out.Size = n
 	}
-	out.Body = mismatching{integrity.Verify(a.Body, p.Digests), r.File}
+	out.Body = mismatching{integrity.Verify(a.Body, p.Digests), func(err error) error {
+		if !wrongFile(err) {
+			return err
+		}
+		if _, differ := g.distrusted(ctx, r, key, out.Version); differ {
+			return &Unavailable{Wait: refusal.TransientWait, Reason: "the listing had another digest for the file, and was read anew"}
+		}
+		return &Mismatch{File: r.File}
+	}}
 	return nil
 }
 
-// mismatch tells a wrong file apart from a broken connection.
-func mismatch(err error, file string) error {
-	e, ok := errors.AsType[*BadUpstream](err)
-	if ok && e.Mismatch || errors.Is(err, integrity.ErrMismatch) {
-		return &Mismatch{File: file}
-	}
-	return err
-}
-
-// mismatching is a body that ends with a *Mismatch where it is the wrong file.
+// mismatching is a body that tells a wrong file apart from a broken connection.
 type mismatching struct {
 	io.ReadCloser
-	file string
+	judge func(error) error
 }
 
 func (m mismatching) Read(p []byte) (int, error) {
 	n, err := m.ReadCloser.Read(p)
-	return n, mismatch(err, m.file)
+	return n, m.judge(err)
 }
 
 // SetMirror lets every public file that a client gets be offered to the mirror. The function must
