@@ -2,12 +2,16 @@ package advisory
 
 import (
 	"context"
+	"crypto/sha256"
 	"database/sql"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -21,7 +25,7 @@ import (
 // SQLite's header.
 const (
 	applicationID = 0x45636c61
-	schemaVersion = 1
+	schemaVersion = 2
 )
 
 const schema = `
@@ -44,7 +48,7 @@ type Info struct {
 	// Records and Affected count what is in it; Withdrawn, Elsewhere (other ecosystems) and Broken
 	// what was left out.
 	Records, Affected, Withdrawn, Elsewhere, Broken int
-	// Digest is the SHA-256 of its rows.
+	// Digest is the SHA-256 of its rows and of all that stands here.
 	Digest string
 }
 
@@ -127,10 +131,11 @@ func insertAll(ctx context.Context, tx *sql.Tx, ecosystem registry.Ecosystem, in
 	if err != nil {
 		return err
 	}
-	info.Records, info.Affected, info.Digest = is.records, is.affected, is.digest
+	info.Records, info.Affected = is.records, is.affected
 	if read := info.Records + info.Withdrawn + info.Elsewhere + info.Broken; info.Broken*maxBrokenShare > read {
 		return fmt.Errorf("%d of %d records are broken", info.Broken, read)
 	}
+	info.Digest = info.seal(is.digest)
 	return writeMeta(ctx, tx, info)
 }
 
@@ -186,9 +191,10 @@ func (i *Info) meta() (texts map[string]*string, times map[string]*time.Time, co
 	return texts, times, counts
 }
 
-func writeMeta(ctx context.Context, tx *sql.Tx, info *Info) error {
+// stored is the fields of an Info as they are stored.
+func (i *Info) stored() map[string]string {
 	rows := map[string]string{}
-	texts, times, counts := info.meta()
+	texts, times, counts := i.meta()
 	for key, v := range texts {
 		rows[key] = *v
 	}
@@ -198,7 +204,22 @@ func writeMeta(ctx context.Context, tx *sql.Tx, info *Info) error {
 	for key, v := range counts {
 		rows[key] = strconv.Itoa(*v)
 	}
-	for key, v := range rows {
+	return rows
+}
+
+// seal is the digest of an Info and of rows that come to a digest of their own.
+func (i *Info) seal(rows string) string {
+	all := i.stored()
+	all["digest"] = rows
+	sum := sha256.New()
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		_, _ = fmt.Fprintf(sum, "%q %q\n", key, all[key]) // a hash does not fail
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+func writeMeta(ctx context.Context, tx *sql.Tx, info *Info) error {
+	for key, v := range info.stored() {
 		if _, err := tx.ExecContext(ctx, `INSERT INTO meta (key, value) VALUES (?, ?)`, key, v); err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ecluse-gate/ecluse/internal/durable"
 	"github.com/ecluse-gate/ecluse/internal/durable/spool"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
@@ -79,24 +80,24 @@ func loadNewest(ctx context.Context, dir string, ecosystem registry.Ecosystem) (
 
 // compile makes a new database beside the others, verifies it by reading it back, and only then
 // gives it its name. Whatever dies on the way leaves the last good one as it was.
-func compile(ctx context.Context, folder *spool.Folder, dir string, ecosystem registry.Ecosystem, info Info, from *export, old *index) (*index, error) {
-	spool, err := folder.Create()
+func compile(ctx context.Context, at place, ecosystem registry.Ecosystem, info Info, from *export, old *index) (*index, error) {
+	file, err := at.folder.Create()
 	if err != nil {
-		return nil, err
+		return nil, durable.OfDisk(err)
 	}
-	x, err := compileAndLoad(ctx, spool.Path(), ecosystem, info, from.path)
+	x, err := compileAndLoad(ctx, file.Path(), ecosystem, info, from.path)
 	if err == nil {
 		err = plausible(x.info, old)
 	}
 	if err != nil {
-		spool.Discard()
+		file.Discard()
 		return nil, err
 	}
 	x.number, x.confirmed = max(info.Compiled.UnixNano(), old.next()), info.Compiled
-	if _, err := spool.Commit(databaseName(info.Ecosystem, x.number)); err != nil {
-		return nil, err
+	if _, err := file.Commit(databaseName(info.Ecosystem, x.number)); err != nil {
+		return nil, durable.OfDisk(err)
 	}
-	return x, prune(folder, dir, info.Ecosystem)
+	return x, prune(at.folder, at.dir, info.Ecosystem)
 }
 
 func prune(folder *spool.Folder, dir, ecosystem string) error {

@@ -89,7 +89,7 @@ func TestNumbersOnlyGrow(t *testing.T) {
 	}
 	ahead := store.Data().indexes["npm"]
 	ahead.number += int64(time.Hour)
-	x, err := compile(context.Background(), store.folder, store.opts.Dir, npmOnly[0], Info{Ecosystem: "npm", Compiled: time.Now()}, &export{path: zipOf(t, npmRecords(4)...)}, ahead)
+	x, err := compile(context.Background(), place{store.folder, store.opts.Dir}, npmOnly[0], Info{Ecosystem: "npm", Compiled: time.Now()}, &export{path: zipOf(t, npmRecords(4)...)}, ahead)
 	if err != nil || x.number != ahead.number+1 {
 		t.Errorf("%v, %v", x, err)
 	}

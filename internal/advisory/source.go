@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ecluse-gate/ecluse/internal/advisory/osv"
+	"github.com/ecluse-gate/ecluse/internal/durable"
 	"github.com/ecluse-gate/ecluse/internal/durable/spool"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 	"github.com/ecluse-gate/ecluse/retryafter"
@@ -98,6 +99,19 @@ func (s *Store) obtain(ctx context.Context, folder *spool.Folder, location, know
 	if s.opts.Fetcher == nil {
 		return nil, errors.New("a URL as source needs an HTTP transport")
 	}
+	file, err := folder.Create() // first: a disk that fails costs the source no request
+	if err != nil {
+		return nil, durable.OfDisk(err)
+	}
+	from, err := s.download(ctx, file, location, known)
+	if err != nil {
+		file.Discard()
+	}
+	return from, err
+}
+
+// download keeps a body as a file for as long as it is needed: a zip is read from its end.
+func (s *Store) download(ctx context.Context, file *spool.File, location, known string) (*export, error) {
 	resp, err := s.opts.Fetcher.Fetch(ctx, location, known)
 	if err != nil {
 		return nil, pause(err)
@@ -109,24 +123,14 @@ func (s *Store) obtain(ctx context.Context, folder *spool.Folder, location, know
 	case resp.StatusCode != http.StatusOK:
 		return nil, fmt.Errorf("the advisory source answered with status %d", resp.StatusCode)
 	}
-	return download(folder, resp)
-}
-
-// download keeps a body as a file for as long as it is needed: a zip is read from its end.
-func download(folder *spool.Folder, resp *http.Response) (*export, error) {
-	spool, err := folder.Create()
-	if err != nil {
-		return nil, err
-	}
-	n, err := io.Copy(spool, io.LimitReader(resp.Body, maxDownload+1))
+	n, err := io.Copy(durable.DiskWriter{To: file}, io.LimitReader(resp.Body, maxDownload+1))
 	if err == nil && n > maxDownload {
 		err = osv.ErrTooLarge
 	}
 	if err != nil {
-		spool.Discard()
 		return nil, err
 	}
-	return &export{path: spool.Path(), validator: resp.Header.Get("ETag"), release: spool.Discard}, nil
+	return &export{path: file.Path(), validator: resp.Header.Get("ETag"), release: file.Discard}, nil
 }
 
 // pause bounds what a source asks for, and takes a refusal of our own cooldown for the same.

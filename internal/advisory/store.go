@@ -3,6 +3,7 @@ package advisory
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"maps"
 	"sync"
 	"sync/atomic"
@@ -10,7 +11,9 @@ import (
 
 	"github.com/ecluse-gate/ecluse/internal/durable"
 	"github.com/ecluse-gate/ecluse/internal/durable/spool"
+	"github.com/ecluse-gate/ecluse/internal/obs"
 	"github.com/ecluse-gate/ecluse/internal/registry"
+	"github.com/ecluse-gate/ecluse/internal/sqlfault"
 )
 
 // Options make a Store.
@@ -29,6 +32,10 @@ type Options struct {
 	// OnSwap is called for each new snapshot, one at a time, but not of what Open finds; it must
 	// not call Refresh. It may be nil.
 	OnSwap func(*Data)
+	// Report hears how the disk fares; may be nil.
+	Report *obs.Store
+	// Around is for tests of failing disks.
+	Around durable.Around
 	// OnRefresh is called after each refresh, with nil on success; may be nil.
 	OnRefresh func(ecosystem string, err error)
 }
@@ -68,17 +75,21 @@ type Status struct {
 }
 
 // Open takes what an earlier run left in the folder, without asking the source. A database that
-// does not verify is passed over for the one before it; that is in the Status, and no error. Close
-// ends the use of the folder.
+// does not verify is passed over for the one before it; that is in the Status, and no error, nor is
+// a folder that fails: it is tried again with each look at the source. Close ends the use of the
+// folder.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	s := &Store{opts: o, states: map[string]*state{}}
 	if _, err := s.own(); err != nil && !errors.Is(err, durable.ErrBusy) {
-		return nil, err
+		o.Report.Failed(err)
 	}
 	data := &Data{indexes: map[string]*index{}}
 	for _, ecosystem := range o.Ecosystems {
 		x, err := loadNewest(ctx, o.Dir, ecosystem)
 		s.states[ecosystem.Name] = &state{err: err}
+		if err != nil && x != nil {
+			o.Report.Damaged(ecosystem.Name, err)
+		}
 		if x != nil {
 			data.indexes[ecosystem.Name] = x
 			s.states[ecosystem.Name].checked = x.confirmed
@@ -97,7 +108,7 @@ func (s *Store) own() (*spool.Folder, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.folder == nil {
-		folder, _, err := spool.Open(s.opts.Dir, durable.Options{})
+		folder, _, err := spool.Open(s.opts.Dir, durable.Options{Around: s.opts.Around})
 		if err != nil {
 			return nil, err
 		}
@@ -179,9 +190,17 @@ func (s *Store) Refresh(ctx context.Context, name string) error {
 	folder, err := s.own()
 	switch {
 	case err == nil:
-		checked, err = s.renew(ctx, folder, ecosystem)
+		checked, err = s.renew(ctx, place{folder, s.opts.Dir}, ecosystem)
 	case errors.Is(err, durable.ErrBusy):
 		checked, err = s.adopt(ctx, ecosystem)
+	default:
+		err = durable.OfDisk(err)
+	}
+	if (durable.IsDisk(err) || sqlfault.IsDisk(err)) && ctx.Err() == nil {
+		s.opts.Report.Failed(err)
+		checked, err = s.renewAside(ctx, ecosystem)
+	} else if err == nil {
+		s.opts.Report.Works()
 	}
 	pause := s.pauseAfter(err)
 	if errors.Is(err, errAdopted) {
@@ -222,24 +241,27 @@ func (s *Store) pauseAfter(err error) time.Duration {
 }
 
 // renew asks the source, and returns when it confirmed or renewed the data.
-func (s *Store) renew(ctx context.Context, folder *spool.Folder, ecosystem registry.Ecosystem) (time.Time, error) {
+func (s *Store) renew(ctx context.Context, at place, ecosystem registry.Ecosystem) (time.Time, error) {
 	old := s.data.Load().indexes[ecosystem.Name]
 	location, known := Locate(s.opts.Source, ecosystem), ""
-	if old != nil && old.info.Source == location {
+	if old != nil && old.info.Source == location && (at.dir != s.opts.Dir || at.has(ecosystem.Name, old.number)) {
 		known = old.info.Validator
 	}
-	from, err := s.obtain(ctx, folder, location, known)
+	from, err := s.obtain(ctx, at.folder, location, known)
 	if errors.Is(err, errUnchanged) {
 		now := time.Now()
-		// for the next reader of the folder
-		return now, folder.Touch(databaseName(ecosystem.Name, old.number), now)
+		// for the next reader of the folder, which asks the source once more if this fails
+		if err := at.folder.Touch(databaseName(ecosystem.Name, old.number), now); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			s.opts.Report.Failed(err)
+		}
+		return now, nil
 	}
 	if err != nil {
 		return time.Time{}, err
 	}
 	defer from.release()
 	info := Info{Ecosystem: ecosystem.Name, Source: location, Validator: from.validator, Compiled: time.Now()}
-	x, err := compile(ctx, folder, s.opts.Dir, ecosystem, info, from, old)
+	x, err := compile(ctx, at, ecosystem, info, from, old)
 	if x == nil {
 		return time.Time{}, err
 	}

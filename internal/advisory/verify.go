@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ecluse-gate/ecluse/internal/registry"
+	"github.com/ecluse-gate/ecluse/internal/sqlfault"
 )
 
 // load opens a compiled database, verifies it and reads it into memory. Whatever is not as it was
@@ -34,6 +35,7 @@ func load(ctx context.Context, path string, ecosystem registry.Ecosystem) (x *in
 		return nil, fmt.Errorf("the database is for %q, not %q", x.info.Ecosystem, ecosystem.Name)
 	}
 	is, err := x.readRows(ctx, db)
+	is.digest = x.info.seal(is.digest)
 	should := content{x.info.Records, x.info.Affected, x.info.Digest}
 	switch {
 	case err != nil:
@@ -81,14 +83,7 @@ func verifyHeader(ctx context.Context, db *sql.DB) error {
 	if id != applicationID || version != schemaVersion {
 		return fmt.Errorf("not an advisory database of schema %d (application %#x, schema %d)", schemaVersion, id, version)
 	}
-	var answer string
-	if err := db.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&answer); err != nil {
-		return err
-	}
-	if answer != "ok" {
-		return fmt.Errorf("the database is damaged: %s", answer)
-	}
-	return nil
+	return sqlfault.Check(ctx, db)
 }
 
 // read fills i from the meta table. Every field must be there.

@@ -5,11 +5,15 @@ import (
 	"database/sql"
 	"errors"
 	"iter"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/ecluse-gate/ecluse/internal/durable"
 
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
@@ -29,15 +33,24 @@ func damage(t *testing.T, path string, statements ...string) {
 	}
 }
 
-// What is not as it was written is not used: the database before it is, and with none the data is
-// not loaded.
+// rw-006: what is not as it was written is not used: the database before it is, and with none the
+// data is not loaded.
 func TestDamagedDatabases(t *testing.T) {
 	for _, c := range []struct {
 		name, problem string
 		damage        func(t *testing.T, path string)
 	}{
-		{"another schema", "not an advisory database", func(t *testing.T, path string) { damage(t, path, "PRAGMA user_version = 2") }},
+		{"another schema", "not an advisory database", func(t *testing.T, path string) { damage(t, path, "PRAGMA user_version = 3") }},
 		{"another application", "not an advisory database", func(t *testing.T, path string) { damage(t, path, "PRAGMA application_id = 1") }},
+		{"another validator", "does not match its export", func(t *testing.T, path string) {
+			damage(t, path, "UPDATE meta SET value = 'x' WHERE key = 'validator'")
+		}},
+		{"another count", "does not match its export", func(t *testing.T, path string) {
+			damage(t, path, "UPDATE meta SET value = '7' WHERE key = 'broken'")
+		}},
+		{"another time", "does not match its export", func(t *testing.T, path string) {
+			damage(t, path, "UPDATE meta SET value = '2001-01-01T00:00:00Z' WHERE key = 'modified'")
+		}},
 		{"another ecosystem", `for "pypi"`, func(t *testing.T, path string) {
 			damage(t, path, "UPDATE meta SET value = 'pypi' WHERE key = 'ecosystem'")
 		}},
@@ -230,7 +243,82 @@ func TestFolderThatCannotBe(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(context.Background(), Options{Dir: filepath.Join(file, "below"), Ecosystems: npmOnly}); err == nil {
-		t.Error("opened")
+	o := Options{Dir: filepath.Join(file, "below"), Ecosystems: npmOnly, Source: zipOf(t, npmRecords(3)...)}
+	store, err := Open(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	if err := store.Refresh(context.Background(), "npm"); err != nil || !store.Data().Loaded("npm") {
+		t.Errorf("no data although the source is there: %v", err)
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Refresh(context.Background(), "npm"); err != nil { // the folder can be made now
+		t.Fatal(err)
+	}
+	if numbers, err := databases(o.Dir, "npm"); err != nil || len(numbers) != 1 {
+		t.Errorf("nothing is kept: %v, %v", numbers, err)
+	}
+}
+
+// Whatever fails when the data is kept, the data is in force, the source is asked no more often
+// than that it is compiled once, and keeping resumes by itself.
+func TestFailingDiskCostsNoData(t *testing.T) {
+	for _, step := range []durable.Step{
+		durable.StepMkdir, durable.StepCreate, durable.StepWrite, durable.StepSync, durable.StepClose, durable.StepRename, durable.StepSyncDir,
+	} {
+		for _, fault := range []error{syscall.ENOSPC, syscall.EROFS, syscall.EIO, syscall.EMFILE} {
+			t.Run(string(step)+"/"+fault.Error(), func(t *testing.T) {
+				fails := true
+				s := &source{answer: func(etag string) (*http.Response, error) {
+					if etag == `"one"` {
+						return respond(http.StatusNotModified, nil), nil
+					}
+					return respond(http.StatusOK, zipBytes(t, npmRecords(3)...), "ETag", `"one"`), nil
+				}}
+				dir := t.TempDir()
+				o := Options{Dir: dir, Source: "https://osv.example", Ecosystems: npmOnly, Fetcher: s, Around: func(at durable.Step, _ string, call func() error) error {
+					if fails && at == step {
+						return fault
+					}
+					return call()
+				}}
+				store, err := Open(t.Context(), o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for range 2 {
+					if err := store.Refresh(t.Context(), "npm"); err != nil || !store.Data().Loaded("npm") {
+						t.Errorf("no data although the source is there: %v", err)
+					}
+				}
+				if found, err := store.Data().Lookup(registry.Package{Ecosystem: "npm", Name: "x"}, "1.0.0"); err != nil || len(found) != 3 {
+					t.Errorf("%v, %v", found, err)
+				}
+				fails = false
+				if err := store.Refresh(t.Context(), "npm"); err != nil {
+					t.Fatal(err)
+				}
+				if err := store.Close(); err != nil {
+					t.Fatal(err)
+				}
+				again, err := Open(t.Context(), o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer again.Close()
+				if !again.Data().Loaded("npm") {
+					t.Errorf("nothing was kept when the disk worked again: %+v", again.Status())
+				}
+				if left, _ := filepath.Glob(filepath.Join(dir, "*.part")); len(left) != 0 {
+					t.Errorf("left behind: %v", left)
+				}
+				if s.open != 0 {
+					t.Errorf("%d answers are open", s.open)
+				}
+			})
+		}
 	}
 }

@@ -12,11 +12,18 @@ import (
 
 // LockFolder takes the folder for this process; the lock lives as long as the returned file is
 // open.
-func LockFolder(path string) (*os.File, error) {
-	d, err := os.Open(path)
+func LockFolder(path string) (*os.File, error) { return taken(os.Open(path)) }
+
+// LockFile is LockFolder for a file, which is made when it is absent.
+func LockFile(path string) (*os.File, error) {
+	return taken(os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600))
+}
+
+func taken(d *os.File, err error) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	path := d.Name()
 	if err := Again(func() error { return unix.Flock(int(d.Fd()), unix.LOCK_EX|unix.LOCK_NB) }); err != nil {
 		_ = d.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {

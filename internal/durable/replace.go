@@ -10,6 +10,9 @@ import (
 // partSuffix marks files that are not whole yet.
 const partSuffix = ".part"
 
+// Rename gives a file another name.
+func Rename(from, to string) error { return os.Rename(from, to) }
+
 // SyncFolder makes what was done to the names in a folder survive a crash.
 func SyncFolder(path string) error {
 	d, err := os.Open(path)

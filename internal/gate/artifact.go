@@ -3,7 +3,6 @@ package gate
 import (
 	"context"
 	"errors"
-	"net/url"
 	"strings"
 	"time"
 
@@ -40,13 +39,10 @@ func (r ArtifactRequest) kind() upstream.Kind {
 // what names the file in an error.
 func (r ArtifactRequest) what() string {
 	if r.Companion {
-		return r.File + companionSuffix
+		return r.File + files.CompanionSuffix
 	}
 	return r.File
 }
-
-// companionSuffix makes a file's address its companion's (PEP 658).
-const companionSuffix = ".metadata"
 
 // Artifact is an answer for a file.
 type Artifact = files.Artifact
@@ -88,7 +84,7 @@ func (g *Gate) artifact(ctx context.Context, r ArtifactRequest) (*Artifact, erro
 		return nil, orFailed(failed, err)
 	}
 	a, err := g.public(ctx, r, facts)
-	if wrongFile(err) {
+	if files.Wrong(err) {
 		if other, differ := g.distrusted(ctx, r, key, facts); differ {
 			facts = other
 			a, err = g.public(ctx, r, facts)
@@ -180,19 +176,8 @@ func (g *Gate) locate(r ArtifactRequest, v registry.Version) (files.Place, error
 		}
 	}
 	if r.Companion {
-		p.URL, p.Digests = companionOf(p.URL), file.Companion.Digests
+		p.URL, p.Digests = files.CompanionOf(p.URL), file.Companion.Digests
 	}
 	p.Side = g.side(p.Upstream)
 	return p, nil
-}
-
-// companionOf is the address of a file's companion.
-func companionOf(file *url.URL) *url.URL {
-	u := *file
-	u.Path += companionSuffix
-	if u.RawPath != "" {
-		u.RawPath += companionSuffix
-	}
-	u.Fragment, u.RawFragment = "", ""
-	return &u
 }

@@ -2,12 +2,11 @@ package gate
 
 import (
 	"context"
-	"errors"
 	"io"
 	"reflect"
 	"time"
 
-	"github.com/ecluse-gate/ecluse/internal/integrity"
+	"github.com/ecluse-gate/ecluse/internal/files"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
@@ -34,40 +33,21 @@ func (g *Gate) reread(ctx context.Context, name, key string) bool {
 	return true
 }
 
-// wrongFile reports whether a file is not the one that its listing names.
-func wrongFile(err error) bool {
-	e, ok := errors.AsType[*BadUpstream](err)
-	return ok && e.Mismatch || errors.Is(err, integrity.ErrMismatch)
-}
-
-// suspicious is a file on its way whose end may prove its listing wrong: too late for this request,
-// in time for the next.
-type suspicious struct {
-	io.ReadCloser
-	wrong func()
-}
-
-func (s suspicious) Read(p []byte) (int, error) {
-	n, err := s.ReadCloser.Read(p)
-	if wrongFile(err) {
-		s.wrong()
-	}
-	return n, err
-}
-
 // rereadTime bounds what the end of a transfer waits for a listing.
 const rereadTime = 30 * time.Second
 
-// watched lets the end of a file that comes from the upstream judge its listing. A kept file is
+// watched lets the end of a file that comes from the upstream judge its listing: too late for this
+// request, in time for the next. A kept file is
 // what its name says, and is left as it is for the kernel to send.
 func (g *Gate) watched(ctx context.Context, a *Artifact, name, key string) *Artifact {
 	if _, kept := a.Body.(io.Seeker); kept || a.Body == nil {
 		return a
 	}
-	a.Body = suspicious{a.Body, func() {
+	a.Body = files.Judged(a.Body, func(err error) error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rereadTime)
 		defer cancel()
 		g.reread(ctx, name, key)
-	}}
+		return err
+	})
 	return a
 }

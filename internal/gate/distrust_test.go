@@ -12,7 +12,6 @@ import (
 
 	"github.com/ecluse-gate/ecluse/internal/fake/fakenpm"
 	"github.com/ecluse-gate/ecluse/internal/fake/toy"
-	"github.com/ecluse-gate/ecluse/internal/integrity"
 )
 
 // edge is a public registry whose listing has a wrong digest until it is read whole again: every
@@ -180,8 +179,5 @@ func TestMirrorOfAWrongFileEnds(t *testing.T) {
 		_, err = io.ReadAll(c.Body)
 		c.Body.Close()
 		failed[*Mismatch](t, err)
-		if !wrongFile(integrity.ErrMismatch) || wrongFile(io.ErrUnexpectedEOF) {
-			t.Error("what a wrong file is")
-		}
 	})
 }

@@ -18,6 +18,9 @@ type (
 	Unavailable = refusal.Unavailable
 	// BadUpstream says that an upstream answered with something that cannot be used.
 	BadUpstream = refusal.BadUpstream
+	// Mismatch and Refused end a copy for the mirror.
+	Mismatch = refusal.Mismatch
+	Refused  = refusal.Refused
 )
 
 func isDenial(err error) bool { return is[*Denied](err) || is[*Forbidden](err) || is[*NotFound](err) }

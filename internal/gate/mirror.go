@@ -3,7 +3,6 @@ package gate
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -30,23 +29,6 @@ type Copy struct {
 	Size int64
 	// Body is the file. It ends with a *Mismatch when it is not the one that the listing names.
 	Body io.ReadCloser
-}
-
-// Mismatch says that a file is not the one that the listing names. Asking again would not help.
-type Mismatch struct{ File string }
-
-// Error implements error.
-func (e *Mismatch) Error() string {
-	return e.File + " does not have the digest in the listing"
-}
-
-// Refused says that the public upstream answered a file with a status that will not change by
-// asking again (C50).
-type Refused struct{ Status int }
-
-// Error implements error.
-func (e *Refused) Error() string {
-	return fmt.Sprintf("the public registry answered the file request with status %d", e.Status)
 }
 
 // Fetch is the public part of Artifact for the mirror: the same admission over the same facts, the
@@ -115,7 +97,7 @@ func (g *Gate) open(ctx context.Context, r ArtifactRequest, key string, out *Cop
 	if e, ok := errors.AsType[*BadUpstream](err); ok && e.Status >= 300 && e.Status < 500 && e.Status != http.StatusRequestTimeout {
 		return &Refused{Status: e.Status}
 	}
-	if wrongFile(err) {
+	if files.Wrong(err) {
 		return &Mismatch{File: r.File}
 	}
 	if err != nil {
@@ -125,27 +107,13 @@ func (g *Gate) open(ctx context.Context, r ArtifactRequest, key string, out *Cop
 	if n, err := strconv.ParseInt(a.Header.Get("Content-Length"), 10, 64); err == nil {
 		out.Size = n
 	}
-	out.Body = mismatching{integrity.Verify(a.Body, p.Digests), func(err error) error {
-		if !wrongFile(err) {
-			return err
-		}
+	out.Body = files.Judged(integrity.Verify(a.Body, p.Digests), func(error) error {
 		if _, differ := g.distrusted(ctx, r, key, out.Version); differ {
 			return &Unavailable{Wait: refusal.TransientWait, Reason: "the listing had another digest for the file, and was read anew"}
 		}
 		return &Mismatch{File: r.File}
-	}}
+	})
 	return nil
-}
-
-// mismatching is a body that tells a wrong file apart from a broken connection.
-type mismatching struct {
-	io.ReadCloser
-	judge func(error) error
-}
-
-func (m mismatching) Read(p []byte) (int, error) {
-	n, err := m.ReadCloser.Read(p)
-	return n, m.judge(err)
 }
 
 // SetMirror lets every public file that a client gets be offered to the mirror. The function must

@@ -48,7 +48,7 @@ func (g *Gate) listedFile(ctx context.Context, r ArtifactRequest, v registry.Ver
 	}
 	digests := file.Digests
 	if r.Companion {
-		u, digests = companionOf(u), file.Companion.Digests
+		u, digests = files.CompanionOf(u), file.Companion.Digests
 	}
 	a, err := files.GetPrivate(ctx, g.opts.Private, upstream.Request{Method: r.Method, URL: u, Kind: r.kind()}, r.Authorization, digests)
 	if a == nil && err == nil {

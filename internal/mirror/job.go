@@ -5,6 +5,8 @@
 package mirror
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
@@ -41,6 +43,23 @@ func (j Job) check() error {
 	}
 	return nil
 }
+
+// sealed is a job as a queue holds it, with a checksum over its parts: a row that was damaged on
+// disk is dropped, and not taken for another file.
+type sealed struct {
+	Job
+	Sum string `json:"sum"`
+}
+
+func seal(j Job) sealed {
+	h := sha256.New()
+	for _, part := range []string{j.Ecosystem, j.Package, j.Version, j.File} {
+		_, _ = fmt.Fprintf(h, "%d:%s", len(part), part) // a hash does not fail
+	}
+	return sealed{j, hex.EncodeToString(h.Sum(nil)[:16])}
+}
+
+func (s sealed) intact() bool { return seal(s.Job) == s }
 
 // Result is how one run of a job ended; the words are the label of ecluse_mirror_jobs_total.
 type Result string

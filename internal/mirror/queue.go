@@ -111,7 +111,7 @@ func (q *Queue) Insert(ctx context.Context, jobs []Job) (fresh int, err error) {
 			continue
 		}
 		seen[j] = true
-		params = append(params, river.InsertManyParams{Args: j, InsertOpts: &river.InsertOpts{UniqueOpts: river.UniqueOpts{
+		params = append(params, river.InsertManyParams{Args: seal(j), InsertOpts: &river.InsertOpts{UniqueOpts: river.UniqueOpts{
 			ByArgs: true, ByState: rivertype.JobStates(),
 		}}})
 	}
@@ -212,16 +212,19 @@ func (o QueueOptions) now() time.Time {
 
 // runner hands River's jobs to Do and tells River what was decided.
 type runner struct {
-	river.WorkerDefaults[Job]
+	river.WorkerDefaults[sealed]
 	queue *Queue
 }
 
 // Work implements river.Worker.
-func (r *runner) Work(ctx context.Context, job *river.Job[Job]) error {
+func (r *runner) Work(ctx context.Context, job *river.Job[sealed]) error {
 	q := r.queue
 	q.pulse()
 	defer q.pulse()
-	o := q.opts.Do(ctx, job.Args)
+	o := Outcome{Result: Dropped, Reason: "the stored job is damaged"}
+	if job.Args.intact() {
+		o = q.opts.Do(ctx, job.Args.Job)
+	}
 	attrs := []slog.Attr{
 		obs.Ecosystem(job.Args.Ecosystem), obs.Package(job.Args.Package), slog.String("version", job.Args.Version),
 		slog.String("file", job.Args.File), slog.String("result", string(o.Result)),

@@ -2,13 +2,16 @@ package mirror
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/ecluse-gate/ecluse/internal/durable"
 	"github.com/ecluse-gate/ecluse/internal/obs"
+	"github.com/ecluse-gate/ecluse/internal/sqlfault"
 )
 
 // Numbers of the mirror that have no configuration key.
@@ -27,7 +30,9 @@ type ServiceOptions struct {
 	DataDir  string
 	QueueURL string
 	// Work runs jobs in this process; without it they are only taken.
-	Work    bool
+	Work bool
+	// Patient begins without the queue when it cannot be opened now; see Begin.
+	Patient bool
 	Metrics *obs.Metrics
 	Logger  *slog.Logger
 	// At is for tests, see WorkerOptions.
@@ -39,11 +44,17 @@ type ServiceOptions struct {
 
 // Service is the mirror in one process: offers, queue and worker. It is safe for concurrent use.
 type Service struct {
-	queue  *Queue
+	opts   ServiceOptions
+	report *obs.Store
 	offers *Offers
-	work   bool
-	unlock func()
 	cancel context.CancelFunc
+
+	mu       sync.Mutex // guards all below
+	queue    *Queue     // nil while it cannot be opened
+	unlock   func()
+	trouble  error // why the queue is not open
+	stopped  bool
+	reopened chan struct{} // closed when nobody tries to open the queue any more
 }
 
 // Open opens the queue alone, to look at it and to put jobs in.
@@ -66,42 +77,148 @@ func folder(dataDir string) (string, error) {
 
 // Begin opens the queue and, if wanted, begins to work. Stop it. A folder's jobs are run by one
 // process at a time; PostgreSQL lets many work together.
+//
+// A Patient service begins also when the queue cannot be opened: it is tried again until it can,
+// and what is offered meanwhile waits in memory.
 func Begin(ctx context.Context, o ServiceOptions) (*Service, error) {
-	dir, err := folder(o.DataDir)
-	if err != nil {
+	s := &Service{opts: o, report: o.Metrics.Store("mirror", o.Logger), unlock: func() {}, reopened: make(chan struct{})}
+	ends, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	s.cancel = cancel
+	err := s.open(ctx)
+	if err != nil && (!o.Patient || is[*configured](err) || ctx.Err() != nil) {
+		cancel()
 		return nil, err
 	}
-	s := &Service{work: o.Work, unlock: func() {}}
-	q := QueueOptions{URL: o.QueueURL, Path: filepath.Join(dir, "queue.db"), Workers: workers, Logger: o.Logger}
-	if o.VirtualTime {
-		q.time, q.pollInterval = goClock{}, 2*time.Second
+	s.offers = NewOffers(s, o.Metrics, o.Logger)
+	go s.offers.Run(ends)
+	if err == nil {
+		close(s.reopened)
+	} else {
+		s.report.Failed(err)
+		go s.keepOpening(ends)
 	}
-	if o.Work {
-		if q.URL == "" {
-			if s.unlock, err = lock(filepath.Join(dir, "worker.lock")); err != nil {
-				return nil, err
+	return s, nil
+}
+
+// open opens the queue and begins to work.
+func (s *Service) open(ctx context.Context) error {
+	q, unlock, err := s.openQueue(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.trouble = err
+	if err != nil {
+		return err
+	}
+	if s.stopped {
+		closeQueue(ctx, q, s.opts.Work)
+		unlock()
+		return context.Canceled
+	}
+	s.queue, s.unlock = q, unlock
+	return nil
+}
+
+func (s *Service) openQueue(ctx context.Context) (q *Queue, unlock func(), err error) {
+	dir, err := folder(s.opts.DataDir)
+	if err != nil {
+		return nil, nil, err
+	}
+	o := QueueOptions{URL: s.opts.QueueURL, Path: filepath.Join(dir, "queue.db"), Workers: workers, Logger: s.opts.Logger}
+	if s.opts.VirtualTime {
+		o.time, o.pollInterval = goClock{}, 2*time.Second
+	}
+	unlock = func() {}
+	if s.opts.Work {
+		if o.URL == "" {
+			if unlock, err = lock(filepath.Join(dir, "worker.lock")); err != nil {
+				return nil, nil, err
 			}
-			q.Alone = true
+			o.Alone = true
 		}
-		q.Do = NewWorker(WorkerOptions{
-			Lanes: o.Lanes, SpoolDir: dir, MaxBytes: maxFile, Metrics: o.Metrics, Logger: o.Logger, At: o.At,
+		o.Do = NewWorker(WorkerOptions{
+			Lanes: s.opts.Lanes, SpoolDir: dir, MaxBytes: maxFile, Metrics: s.opts.Metrics, Logger: s.opts.Logger, At: s.opts.At,
 		}).Do
 	}
-	if s.queue, err = OpenQueue(ctx, q); err != nil {
-		s.unlock()
-		return nil, err
-	}
-	if o.Work {
-		if err := s.queue.Start(ctx); err != nil {
-			s.queue.Close()
-			s.unlock()
-			return nil, err
+	q, err = OpenQueue(ctx, o)
+	if sqlfault.IsDamaged(err) && o.URL == "" {
+		s.report.Damaged(filepath.Base(o.Path), err)
+		if err = sqlfault.SetAside(o.Path); err == nil {
+			q, err = OpenQueue(ctx, o)
 		}
 	}
-	s.offers = NewOffers(s.queue, o.Metrics, o.Logger)
-	ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	go s.offers.Run(ctx)
-	return s, nil
+	if err == nil && s.opts.Work {
+		if err = q.Start(ctx); err != nil {
+			q.Close()
+		}
+	}
+	if err != nil {
+		unlock()
+		return nil, nil, err
+	}
+	return q, unlock, nil
+}
+
+// reopenEvery is the time between two tries to open a queue.
+const reopenEvery = 10 * time.Second
+
+// keepOpening tries to open the queue until it can, or the service ends.
+func (s *Service) keepOpening(ctx context.Context) {
+	defer close(s.reopened)
+	for {
+		select {
+		case <-time.After(reopenEvery):
+		case <-ctx.Done():
+			return
+		}
+		err := s.open(ctx)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		s.report.Failed(err)
+	}
+}
+
+// Insert implements Saver.
+func (s *Service) Insert(ctx context.Context, jobs []Job) (fresh int, err error) {
+	q, err := s.current()
+	if err == nil {
+		fresh, err = q.Insert(ctx, jobs)
+	}
+	switch {
+	case err == nil:
+		s.report.Works()
+	case ctx.Err() == nil:
+		s.report.Failed(err)
+	}
+	return fresh, err
+}
+
+// current is the queue, or why there is none.
+func (s *Service) current() (*Queue, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.queue == nil {
+		return nil, fmt.Errorf("the queue is not open: %w", s.trouble)
+	}
+	return s.queue, nil
+}
+
+// configured is an error that waiting does not help, since it is what was configured.
+type configured struct{ text string }
+
+// Error implements error.
+func (e *configured) Error() string { return e.text }
+
+// lock takes the right to run the jobs of a folder, which ends with the process.
+func lock(path string) (unlock func(), err error) {
+	f, err := durable.LockFile(path)
+	switch {
+	case errors.Is(err, durable.ErrBusy):
+		return nil, &configured{"another process is running the mirror jobs of " + path + "; start this one with --no-worker, or choose another folder with --data"}
+	case err != nil:
+		return nil, fmt.Errorf("lock the mirror's folder: %w", err)
+	}
+	return func() { _ = durable.Unlock(f) }, nil
 }
 
 // goClock makes the database use Go's clock.
@@ -119,7 +236,11 @@ func (s *Service) Offer(j Job) { s.offers.Offer(j) }
 
 // Status is the queue's, with what this process holds in memory.
 func (s *Service) Status(ctx context.Context) (Status, error) {
-	st, err := s.queue.Status(ctx)
+	q, err := s.current()
+	st := Status{HeartbeatAge: -1}
+	if err == nil {
+		st, err = q.Status(ctx)
+	}
 	st.Unsaved, st.Lost = s.offers.Unsaved()
 	return st, err
 }
@@ -128,11 +249,28 @@ func (s *Service) Status(ctx context.Context) (Status, error) {
 func (s *Service) Stop(ctx context.Context) {
 	flush, cancel := context.WithTimeout(context.WithoutCancel(ctx), softStop)
 	defer cancel()
+	s.mu.Lock()
+	open := s.queue != nil
+	s.mu.Unlock()
+	if !open {
+		cancel() // there is nowhere to save them
+	}
 	s.offers.Close(flush)
 	s.cancel()
-	if s.work {
-		s.queue.Stop(context.WithoutCancel(ctx))
+	<-s.reopened
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopped = true
+	if s.queue != nil {
+		closeQueue(ctx, s.queue, s.opts.Work)
+		s.unlock()
 	}
-	s.queue.Close()
-	s.unlock()
+}
+
+// closeQueue ends the work on a queue and closes it.
+func closeQueue(ctx context.Context, q *Queue, work bool) {
+	if work {
+		q.Stop(context.WithoutCancel(ctx))
+	}
+	q.Close()
 }

@@ -45,7 +45,7 @@ func (w *Worker) spool(c *gate.Copy) (*Spooled, error) {
 
 func (s *Spooled) fill(from io.Reader, limit int64) (err error) {
 	sha, sum := sha256.New(), md5.New() //nolint:gosec // see above
-	s.Size, err = io.Copy(io.MultiWriter(s.File, sha, sum), io.LimitReader(from, limit+1))
+	s.Size, err = io.Copy(io.MultiWriter(durable.DiskWriter{To: s.File}, sha, sum), io.LimitReader(from, limit+1))
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ecluse-gate/ecluse/internal/sqlfault"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
@@ -47,7 +48,7 @@ func openStore(ctx context.Context, o QueueOptions, cfg *river.Config) (*store, 
 	}
 	pool, err := openPostgres(ctx, o.URL, o.Workers)
 	if err != nil {
-		return nil, fmt.Errorf("open the job queue: %v", err)
+		return nil, fmt.Errorf("open the job queue: %w", err)
 	}
 	return newStore[pgx.Tx](ctx, riverpgxv5.New(pool), cfg, "postgresql", pool.Close)
 }
@@ -56,7 +57,7 @@ func openPostgres(ctx context.Context, address string, workers int) (*pgxpool.Po
 	cfg, err := pgxpool.ParseConfig(address)
 	if err != nil {
 		// the cause would show the password
-		return nil, fmt.Errorf("queue.url is not the address of a PostgreSQL database")
+		return nil, &configured{"queue.url is not the address of a PostgreSQL database"}
 	}
 	cfg.MaxConns = max(cfg.MaxConns, int32(min(workers, 64))+4) //nolint:gosec // small
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
@@ -87,9 +88,13 @@ func openSQLite(ctx context.Context, path string, cfg *river.Config) (*store, er
 		return nil, fmt.Errorf("open the job queue %s: %v", path, err)
 	}
 	db.SetMaxOpenConns(1)
+	if err := sqlfault.Check(ctx, db); err != nil {
+		_ = db.Close()
+		return nil, fmt.Errorf("open the job queue %s: %w; it needs a writable folder on a local disk", path, err)
+	}
 	s, err := newStore[*sql.Tx](ctx, riversqlite.New(db), cfg, "sqlite", func() { _ = db.Close() })
 	if err != nil {
-		return nil, fmt.Errorf("open the job queue %s: %v; it needs a writable folder on a local disk", path, err)
+		return nil, fmt.Errorf("open the job queue %s: %w; it needs a writable folder on a local disk", path, err)
 	}
 	return s, nil
 }
@@ -97,7 +102,7 @@ func openSQLite(ctx context.Context, path string, cfg *river.Config) (*store, er
 func newStore[TTx any](ctx context.Context, driver riverdriver.Driver[TTx], cfg *river.Config, name string, done func()) (*store, error) {
 	if err := migrate(ctx, driver, cfg.Logger); err != nil {
 		done()
-		return nil, fmt.Errorf("migrate the job queue: %v", err)
+		return nil, fmt.Errorf("migrate the job queue: %w", err)
 	}
 	client, err := river.NewClient(driver, cfg)
 	if err != nil {

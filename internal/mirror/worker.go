@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/ecluse-gate/ecluse/internal/durable"
 	"github.com/ecluse-gate/ecluse/internal/gate"
 	"github.com/ecluse-gate/ecluse/internal/obs"
 )
@@ -145,6 +146,9 @@ func (w *Worker) step(s Step, do func() error) error {
 	return err
 }
 
+// diskPause is how long a job waits whose file found no room on the disk.
+const diskPause = time.Minute
+
 // judge is the one table from the end of a run to what becomes of the job.
 func (w *Worker) judge(ctx context.Context, err error) Outcome {
 	if err == nil {
@@ -165,6 +169,8 @@ func (w *Worker) judge(ctx context.Context, err error) Outcome {
 	} else if e, ok := errors.AsType[*gate.Denied](err); ok && e.Verdict.Temporary {
 		// for want of data (R99)
 		o.Result, o.Wait = Snoozed, firstRetry
+	} else if durable.IsDisk(err) { // which is not the job's fault
+		o.Result, o.Wait = Snoozed, diskPause
 	} else if is[*gate.Denied](err) || is[*gate.NotFound](err) {
 		o.Result = Dropped
 	} else if permanent(err) || is[*gate.Mismatch](err) || is[*gate.Refused](err) || is[*Rejected](err) || is[*Unfit](err) {

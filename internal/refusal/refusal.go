@@ -90,3 +90,20 @@ type BadUpstream struct {
 
 // Error implements error.
 func (e *BadUpstream) Error() string { return e.Reason }
+
+// Mismatch says that a file is not the one that the listing names. Asking again would not help.
+type Mismatch struct{ File string }
+
+// Error implements error.
+func (e *Mismatch) Error() string {
+	return e.File + " does not have the digest in the listing"
+}
+
+// Refused says that the public upstream answered a file with a status that will not change by
+// asking again (C50).
+type Refused struct{ Status int }
+
+// Error implements error.
+func (e *Refused) Error() string {
+	return fmt.Sprintf("the public registry answered the file request with status %d", e.Status)
+}

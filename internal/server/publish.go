@@ -15,6 +15,7 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/gate"
 	"github.com/ecluse-gate/ecluse/internal/npm"
 	"github.com/ecluse-gate/ecluse/internal/npm/publication"
+	"github.com/ecluse-gate/ecluse/internal/obs"
 	"github.com/ecluse-gate/ecluse/internal/pypi/upload"
 )
 
@@ -137,17 +138,17 @@ func (p *publishing) judge(r *http.Request) error {
 // receive writes a request's body to the disk.
 func (p *publishing) receive(w http.ResponseWriter, r *http.Request, early func(io.Reader) error) (f *os.File, size int64, err error) {
 	if err := durable.MakeAll(p.dir); err != nil {
-		return nil, 0, fmt.Errorf("create the data folder: %v", err)
+		return nil, 0, durable.OfDisk(fmt.Errorf("create the data folder: %w", err))
 	}
 	if f, err = durable.Scratch(p.dir); err != nil {
 		return nil, 0, err
 	}
-	body := http.MaxBytesReader(w, r.Body, p.limit)
+	body, to := http.MaxBytesReader(w, r.Body, p.limit), durable.DiskWriter{To: f}
 	if early != nil {
-		err = early(io.TeeReader(body, f))
+		err = early(io.TeeReader(body, to))
 	}
 	if err == nil {
-		if _, err = io.Copy(f, body); err == nil {
+		if _, err = io.Copy(to, body); err == nil {
 			size, err = f.Seek(0, io.SeekCurrent)
 		}
 	}
@@ -169,6 +170,9 @@ var (
 	errNoCredential = errors.New("the package has no credential; log in to the registry that packages are published to, and publish again")
 )
 
+// diskWait is when a publisher may try again while the disk takes nothing.
+const diskWait = 30 * time.Second
+
 // failPublish answers what is wrong with a package itself; the rest goes the way of all errors.
 func (m *mount) failPublish(w http.ResponseWriter, r *http.Request, route string, err error) {
 	status := 0
@@ -184,6 +188,10 @@ func (m *mount) failPublish(w http.ResponseWriter, r *http.Request, route string
 		status = http.StatusUnsupportedMediaType
 	case errors.Is(err, publication.ErrDocument), errors.Is(err, upload.ErrForm):
 		status = http.StatusBadRequest
+	case durable.IsDisk(err):
+		m.server.opts.Logger.Error("a package could not be taken in", obs.Ecosystem(m.ecosystem), obs.Err(err))
+		m.fail(w, r, route, &gate.Unavailable{Wait: diskWait, Reason: "the gate's disk cannot take the package in now"})
+		return
 	default:
 		m.fail(w, r, route, err)
 		return

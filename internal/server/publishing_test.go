@@ -65,6 +65,29 @@ func twineForm(project string) (contentType, body string) {
 	return w.FormDataContentType(), buf.String()
 }
 
+// A disk that takes nothing costs a publisher a wait and no more: nothing reaches the target, and
+// the next try goes through.
+func TestPublishWithoutADisk(t *testing.T) {
+	inWorld(t, Options{}, func(w *world) {
+		asked := 0
+		w.Target = func(rw http.ResponseWriter, _ *http.Request) { asked++; rw.WriteHeader(http.StatusCreated) }
+		dir := w.server.opts.SpoolDir
+		if err := os.WriteFile(dir, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		a := w.Do(http.MethodPut, corePath, coreDoc, "Authorization", "Bearer mine")
+		if a.Status != http.StatusServiceUnavailable || a.Header.Get("Retry-After") != "30" || asked != 0 {
+			t.Errorf("%d %v, the target was asked %d times", a.Status, a.Header, asked)
+		}
+		if err := os.Remove(dir); err != nil {
+			t.Fatal(err)
+		}
+		if a := w.Do(http.MethodPut, corePath, coreDoc, "Authorization", "Bearer mine"); a.Status != http.StatusCreated || asked != 1 {
+			t.Errorf("%d, the target was asked %d times", a.Status, asked)
+		}
+	})
+}
+
 // Nothing reaches the target of a package that is refused here.
 func TestPublishIsRefusedHere(t *testing.T) {
 	inWorld(t, Options{}, func(w *world) {

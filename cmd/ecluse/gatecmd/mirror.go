@@ -28,13 +28,14 @@ func newMirror(sys *cli.System, version string) *cobra.Command {
 	return c
 }
 
-// beginMirror connects a gate to its mirror. Without one nothing happens, and stop does nothing.
-func beginMirror(ctx context.Context, cfg *config.Config, gate *app.App, work bool) (stop func(), err error) {
+// beginMirror connects a gate to its mirror. Without one nothing happens, and stop does nothing. A
+// gate that serves clients is patient: it does not need the queue to begin.
+func beginMirror(ctx context.Context, cfg *config.Config, gate *app.App, work, patient bool) (stop func(), err error) {
 	if len(gate.Lanes()) == 0 {
 		return func() {}, nil
 	}
 	s, err := mirror.Begin(ctx, mirror.ServiceOptions{
-		Lanes: gate.Lanes(), DataDir: cfg.DataDir, QueueURL: cfg.Queue.URL, Work: work, Metrics: gate.Metrics(), Logger: gate.Logger(),
+		Lanes: gate.Lanes(), DataDir: cfg.DataDir, QueueURL: cfg.Queue.URL, Work: work, Patient: patient, Metrics: gate.Metrics(), Logger: gate.Logger(),
 	})
 	if err != nil {
 		return nil, err
@@ -73,7 +74,7 @@ func newMirrorRun(sys *cli.System, version string) *cobra.Command {
 		if len(srv.Lanes()) == 0 {
 			return &cli.ExitError{Code: cli.Refused, Err: errNoMirror}
 		}
-		stopMirror, err := beginMirror(c.Context(), cfg, srv, true)
+		stopMirror, err := beginMirror(c.Context(), cfg, srv, true, false)
 		if err != nil {
 			return err
 		}

@@ -107,7 +107,7 @@ func serve(ctx context.Context, sys *cli.System, cfg *config.Config, version str
 	defer stopBackground() // also when nothing can be served
 	background.Go(func() { gate.RunAdvisories(ctx) })
 	background.Go(func() { gate.PaceCollector(ctx) })
-	stopMirror, err := beginMirror(ctx, cfg, gate, worker)
+	stopMirror, err := beginMirror(ctx, cfg, gate, worker, true)
 	if err != nil {
 		return err
 	}

@@ -53,6 +53,24 @@ func Open(path string, opt durable.Options) (*Folder, []Kept, error) {
 	return s, kept, nil
 }
 
+// Temporary opens a folder among the system's temporary ones; done removes it with all that is in
+// it.
+func Temporary(prefix string) (s *Folder, done func(), err error) {
+	path, err := os.MkdirTemp("", prefix)
+	if err != nil {
+		return nil, nil, fmt.Errorf("a temporary folder: %w", err)
+	}
+	remove := func() { _ = os.RemoveAll(path) } // the system cleans up as well
+	if s, _, err = Open(path, durable.Options{}); err != nil {
+		remove()
+		return nil, nil, err
+	}
+	return s, func() { _ = s.Close(); remove() }, nil
+}
+
+// Path is where the folder lies.
+func (s *Folder) Path() string { return s.path }
+
 // Renew follows the path to where it leads now. A folder that is absent is made, and one that was
 // not held or has taken the place of another is taken for this process, as Open does; changed
 // is then true, and kept is what is committed there. Nothing happens while the folder is the one
