@@ -5,6 +5,7 @@ import (
 
 	"github.com/ecluse-gate/ecluse/cmd/ecluse/gatecmd"
 	"github.com/ecluse-gate/ecluse/internal/cli"
+	"github.com/ecluse-gate/ecluse/internal/ecosystem"
 )
 
 // constructor makes one sub-command. Each lives in a file of its own and lists its exit codes with
@@ -40,7 +41,7 @@ func newRoot(sys *cli.System) *cobra.Command {
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return &usageError{cmd: c, err: err} })
 	cli.ExitCodes(root, cli.Done, cli.Usage)
 	version, _ := buildIdentity()
-	root.AddCommand(gatecmd.Commands(sys, version)...)
+	root.AddCommand(gatecmd.Commands(sys, version, ecosystem.All())...)
 	for _, make := range commands() {
 		root.AddCommand(make(sys))
 	}

@@ -12,19 +12,18 @@ import (
 	"github.com/ecluse-gate/ecluse/cooldown"
 	"github.com/ecluse-gate/ecluse/internal/advisory"
 	"github.com/ecluse-gate/ecluse/internal/documents"
-	"github.com/ecluse-gate/ecluse/internal/gate"
 	"github.com/ecluse-gate/ecluse/internal/mirror"
 	"github.com/ecluse-gate/ecluse/internal/obs"
 	"github.com/ecluse-gate/ecluse/internal/policy"
+	"github.com/ecluse-gate/ecluse/internal/serving"
 )
 
 // Options make an Admin.
 type Options struct {
-	NPM  *gate.Gate // nil: the mount is off
-	PyPI *gate.Gate // nil: the mount is off
+	Mounts serving.Mounts
 	// Rules returns the rules in force.
 	Rules func() *policy.Set
-	// Documents is the memory of both.
+	// Documents is the memory of all mounts.
 	Documents *documents.Memory
 	Table     *cooldown.Table
 	Metrics   *obs.Metrics

@@ -14,7 +14,7 @@ import (
 
 	"github.com/ecluse-gate/ecluse/internal/admin"
 	"github.com/ecluse-gate/ecluse/internal/advisory"
-	"github.com/ecluse-gate/ecluse/internal/ecosystem"
+	"github.com/ecluse-gate/ecluse/internal/ecosystem/ecosystemtest"
 	"github.com/ecluse-gate/ecluse/internal/fake/fakepypi"
 	"github.com/ecluse-gate/ecluse/internal/gate/gatetest"
 	"github.com/ecluse-gate/ecluse/internal/mirror"
@@ -37,9 +37,9 @@ var longAgo = time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC) // the virtual clock s
 // added.
 func inWorld(t *testing.T, o admin.Options, test func(*world)) {
 	t.Helper()
-	gatetest.Run(t, gatetest.Options{NPM: server.NPMEcosystem(), PyPI: server.PyPIEcosystem()}, func(w *gatetest.World) {
-		o.NPM, o.PyPI, o.Rules, o.Documents, o.Table, o.Metrics, o.Logger = w.NPM, w.PyPI, w.NPM.Rules, w.Documents, w.Table, w.Metrics, w.Logger
-		w.Serve(server.New(server.Options{NPM: w.NPM, PyPI: w.PyPI, Metrics: w.Metrics, Logger: w.Logger, Tracer: w.Tracer}).Handler())
+	gatetest.Run(t, gatetest.Options{}, func(w *gatetest.World) {
+		o.Mounts, o.Rules, o.Documents, o.Table, o.Metrics, o.Logger = w.Mounts, w.NPM.Rules, w.Documents, w.Table, w.Metrics, w.Logger
+		w.Serve(server.New(server.Options{Mounts: w.Mounts, Metrics: w.Metrics, Logger: w.Logger, Tracer: w.Tracer}).Handler())
 		a := admin.New(o)
 		test(&world{w, a.Handler(), a})
 	})
@@ -66,7 +66,7 @@ func (w *world) explain(target string) (int, []admin.Explanation) {
 
 func rules(t *testing.T, specs ...policy.Spec) *policy.Set {
 	t.Helper()
-	set, err := policy.New(specs, ecosystem.All())
+	set, err := policy.New(specs, ecosystemtest.All())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,7 +243,7 @@ func TestAdvisories(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(source, "GHSA-test-0001.json"), []byte(badAdvisory), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	store, err := advisory.Open(t.Context(), advisory.Options{Dir: filepath.Join(t.TempDir(), "advisories"), Source: source, Ecosystems: ecosystem.All()[:1]})
+	store, err := advisory.Open(t.Context(), advisory.Options{Dir: filepath.Join(t.TempDir(), "advisories"), Source: source, Ecosystems: ecosystemtest.All()[:1]})
 	if err != nil {
 		t.Fatal(err)
 	}

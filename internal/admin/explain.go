@@ -5,13 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
 	"github.com/ecluse-gate/ecluse/internal/gate"
-	"github.com/ecluse-gate/ecluse/internal/npm"
-	"github.com/ecluse-gate/ecluse/internal/pypi"
 	"github.com/ecluse-gate/ecluse/internal/server"
 )
 
@@ -28,7 +25,7 @@ type Explanation struct {
 	AdmittedAt *string `json:"admitted_at"`
 }
 
-// Explain judges "npm:NAME[@VERSION]" or "pypi:NAME[@VERSION]" as the mounts do.
+// Explain judges "ECOSYSTEM:NAME[@VERSION]" as the mounts do.
 func (a *Admin) Explain(ctx context.Context, text string) ([]Explanation, error) {
 	g, name, version, err := a.target(text)
 	if err != nil {
@@ -52,8 +49,9 @@ func (a *Admin) Explain(ctx context.Context, text string) ([]Explanation, error)
 
 // BadTarget is an argument that names no package.
 type BadTarget struct {
-	text string
-	off  string // the ecosystem whose mount is off; empty for none
+	text  string
+	known []string // the names of the ecosystems
+	off   string   // the ecosystem whose mount is off; empty for none
 }
 
 // Error implements error.
@@ -61,36 +59,32 @@ func (e *BadTarget) Error() string {
 	if e.off != "" {
 		return fmt.Sprintf("%q cannot be judged: mounts.%s is switched off", e.text, e.off)
 	}
-	return fmt.Sprintf("%q is not a package: write npm:NAME or npm:NAME@VERSION, or the same with pypi:", e.text)
+	message := fmt.Sprintf("%q is not a package: write %s:NAME or %[2]s:NAME@VERSION", e.text, e.known[0])
+	if len(e.known) > 1 {
+		message += ", or the same with " + strings.Join(e.known[1:], ": or ") + ":"
+	}
+	return message
 }
 
 func (a *Admin) target(text string) (g *gate.Gate, name, version string, err error) {
+	bad := &BadTarget{text: text, known: a.opts.Mounts.Ecosystems().Known().Names()}
 	ecosystem, rest, ok := strings.Cut(text, ":")
 	if i := strings.LastIndexByte(rest, '@'); i > 0 {
 		rest, version = rest[:i], rest[i+1:]
 		ok = ok && version != ""
 	}
-	switch {
-	case ok && ecosystem == npm.Ecosystem:
-		g = a.opts.NPM
-		name, err = npm.ParseName(rest)
-	case ok && ecosystem == pypi.Ecosystem:
-		g = a.opts.PyPI
-		var route pypi.Route
-		route, err = pypi.ParsePath("/simple/" + url.PathEscape(rest) + "/")
-		if name = route.Package.Name; name == "" {
-			err = &BadTarget{text: text}
-		}
-	default:
-		err = &BadTarget{text: text}
+	m := a.opts.Mounts.Named(ecosystem)
+	if !ok || m.Name == "" {
+		return nil, "", "", bad
 	}
-	if err != nil {
-		return nil, "", "", &BadTarget{text: text}
+	if name, err = m.ParseName(rest); err != nil {
+		return nil, "", "", bad
 	}
-	if g == nil {
-		return nil, "", "", &BadTarget{text: text, off: ecosystem}
+	if m.Gate == nil {
+		bad.off = ecosystem
+		return nil, "", "", bad
 	}
-	return g, name, version, nil
+	return m.Gate, name, version, nil
 }
 
 func (a *Admin) explainAPI(w http.ResponseWriter, r *http.Request) {
@@ -109,5 +103,5 @@ func badRequest(w http.ResponseWriter, message string) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusBadRequest)
-	_, _ = w.Write(npm.ErrorBody(message))
+	_, _ = w.Write(server.ErrorBody(message))
 }

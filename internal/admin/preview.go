@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/ecluse-gate/ecluse/internal/ecosystem"
 	"github.com/ecluse-gate/ecluse/internal/policy"
 )
 
@@ -29,7 +28,7 @@ func (a *Admin) preview(w http.ResponseWriter, r *http.Request) {
 	err := dec.Decode(&specs)
 	var after *policy.Set
 	if err == nil {
-		after, err = policy.New(specs, ecosystem.All())
+		after, err = policy.New(specs, a.opts.Mounts.Ecosystems().Known())
 	}
 	if err != nil {
 		badRequest(w, "the rules cannot be read: "+err.Error())

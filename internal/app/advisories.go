@@ -11,9 +11,9 @@ import (
 
 	"github.com/ecluse-gate/ecluse/internal/advisory"
 	"github.com/ecluse-gate/ecluse/internal/config"
-	"github.com/ecluse-gate/ecluse/internal/ecosystem"
 	"github.com/ecluse-gate/ecluse/internal/obs"
 	"github.com/ecluse-gate/ecluse/internal/registry"
+	"github.com/ecluse-gate/ecluse/internal/serving"
 	"github.com/ecluse-gate/ecluse/internal/upstream"
 )
 
@@ -121,7 +121,8 @@ func (b *builder) openAdvisories(ctx context.Context, r *rulebook, c config.Advi
 
 // ecosystems are those of the mounts that are on.
 func (r *rulebook) ecosystems() registry.Ecosystems {
-	return slices.DeleteFunc(ecosystem.All(), func(e registry.Ecosystem) bool { return r.gates[e.Name] == nil })
+	on := slices.DeleteFunc(slices.Clone(r.mounts), func(m serving.Mount) bool { return m.Gate == nil })
+	return on.Ecosystems().Known()
 }
 
 // RunAdvisories looks at the source of advisories now and then, until ctx ends: at the one that is

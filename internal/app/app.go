@@ -12,18 +12,18 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/admin"
 	"github.com/ecluse-gate/ecluse/internal/config"
 	"github.com/ecluse-gate/ecluse/internal/documents"
-	"github.com/ecluse-gate/ecluse/internal/gate"
 	"github.com/ecluse-gate/ecluse/internal/mirror"
 	"github.com/ecluse-gate/ecluse/internal/obs"
 	"github.com/ecluse-gate/ecluse/internal/quota"
 	"github.com/ecluse-gate/ecluse/internal/server"
+	"github.com/ecluse-gate/ecluse/internal/serving"
 )
 
 // App is a gate that is ready to serve. It is safe for concurrent use.
 type App struct {
 	server    *server.Server
 	admin     *admin.Admin
-	gates     map[string]*gate.Gate // those of the mounts that are on, by ecosystem
+	mounts    serving.Mounts
 	documents *documents.Memory
 	room      *quota.Budget
 	metrics   *obs.Metrics
@@ -52,7 +52,7 @@ func (a *App) Drain() { a.server.Drain() }
 // may be at work.
 func (a *App) Close() { a.close() }
 
-// Explain judges "npm:NAME[@VERSION]" or "pypi:NAME[@VERSION]" as the mounts do.
+// Explain judges "ECOSYSTEM:NAME[@VERSION]" as the mounts do.
 func (a *App) Explain(ctx context.Context, text string) ([]admin.Explanation, error) {
 	return a.admin.Explain(ctx, text)
 }

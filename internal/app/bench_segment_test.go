@@ -50,7 +50,7 @@ func BenchmarkComesOfAge(b *testing.B) {
 	up.SetDocument("p", large(last))
 	s := benchServer(b, up)
 	for _, form := range []string{"full", "abbreviated"} {
-		comesOfAge(b, s.gates[npm.Ecosystem], last, gate.ListingRequest{Name: "p", Form: form, Base: "http://gate.test/npm"})
+		comesOfAge(b, s.mounts.Named(npm.Ecosystem).Gate, last, gate.ListingRequest{Name: "p", Form: form, Base: "http://gate.test/npm"})
 	}
 	const files, filesURL = 10_000, "https://files.test"
 	page, _ := fakepypi.Generate("p", files, 1, filesURL)
@@ -59,7 +59,7 @@ func BenchmarkComesOfAge(b *testing.B) {
 	s = benchServer(b, http.NotFoundHandler(), "mounts.pypi.public", index.URL+"/simple/", "mounts.pypi.files", filesURL)
 	last = fakepypi.Old().Add((files/20 - 1) * 24 * time.Hour)
 	for _, form := range []string{pypi.FormJSON, pypi.FormHTML} {
-		comesOfAge(b, s.gates[pypi.Ecosystem], last, gate.ListingRequest{Name: "p", Form: form, Base: "http://gate.test/pypi"})
+		comesOfAge(b, s.mounts.Named(pypi.Ecosystem).Gate, last, gate.ListingRequest{Name: "p", Form: form, Base: "http://gate.test/pypi"})
 	}
 }
 

@@ -34,11 +34,11 @@ func benchServer(b testing.TB, registry http.Handler, settings ...string) *App {
 	for i := 0; i+1 < len(settings); i += 2 {
 		flags[settings[i]] = settings[i+1]
 	}
-	cfg, err := config.Load(b.Context(), config.Options{Flags: flags, Ecosystems: ecosystem.All()})
+	cfg, err := config.Load(b.Context(), config.Options{Flags: flags, Ecosystems: ecosystem.All().Known()})
 	if err != nil {
 		b.Fatal(err)
 	}
-	s, err := Build(BuildOptions{Context: b.Context(), Config: cfg, Logger: obs.Discard(), Version: "bench", Tracer: tracenoop.NewTracerProvider().Tracer("")})
+	s, err := Build(BuildOptions{Context: b.Context(), Config: cfg, Ecosystems: ecosystem.All(), Logger: obs.Discard(), Version: "bench", Tracer: tracenoop.NewTracerProvider().Tracer("")})
 	if err != nil {
 		b.Fatal(err)
 	}

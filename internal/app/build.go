@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/x509"
 	"log/slog"
-	"maps"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -18,15 +17,13 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/config"
 	"github.com/ecluse-gate/ecluse/internal/cooldownfile"
 	"github.com/ecluse-gate/ecluse/internal/documents"
-	"github.com/ecluse-gate/ecluse/internal/ecosystem"
 	"github.com/ecluse-gate/ecluse/internal/gate"
 	"github.com/ecluse-gate/ecluse/internal/integrity"
-	"github.com/ecluse-gate/ecluse/internal/npm"
 	"github.com/ecluse-gate/ecluse/internal/obs"
 	"github.com/ecluse-gate/ecluse/internal/policy"
-	"github.com/ecluse-gate/ecluse/internal/pypi"
 	"github.com/ecluse-gate/ecluse/internal/quota"
 	"github.com/ecluse-gate/ecluse/internal/server"
+	"github.com/ecluse-gate/ecluse/internal/serving"
 	"github.com/ecluse-gate/ecluse/internal/upstream"
 )
 
@@ -34,10 +31,12 @@ import (
 type BuildOptions struct {
 	Context context.Context //nolint:containedctx // bounds Build alone
 	Config  *config.Config
-	Logger  *slog.Logger
-	Tracer  trace.Tracer
-	RootCAs *x509.CertPool // nil: the system's
-	Version string
+	// Ecosystems are all that there are; the configuration must have been read with the same.
+	Ecosystems serving.Ecosystems
+	Logger     *slog.Logger
+	Tracer     trace.Tracer
+	RootCAs    *x509.CertPool // nil: the system's
+	Version    string
 	// Dial replaces the network in tests; nil means the network.
 	Dial upstream.DialFunc
 }
@@ -45,7 +44,7 @@ type BuildOptions struct {
 // Build makes the whole gate from a configuration: one cooldown table for the process, one way out,
 // and the mounts (R29).
 func Build(o BuildOptions) (*App, error) {
-	rules, err := policy.New(o.Config.Rules, ecosystem.All())
+	rules, err := policy.New(o.Config.Rules, o.Ecosystems.Known())
 	if err != nil {
 		return nil, err
 	}
@@ -82,21 +81,19 @@ func (b *builder) openTable(now time.Time) {
 // app makes the mounts and what stands in front of them.
 func (b *builder) app() (*App, error) {
 	b.openDisk()
-	node, err := b.mount(server.NPMEcosystem())
+	var mounts serving.Mounts
+	for _, e := range b.Ecosystems {
+		g, err := b.mount(e.Protocol)
+		if err != nil {
+			return nil, err
+		}
+		mounts = append(mounts, serving.Mount{Ecosystem: e, Gate: g})
+	}
+	lanes, err := b.lanes(mounts)
 	if err != nil {
 		return nil, err
 	}
-	python, err := b.mount(server.PyPIEcosystem())
-	if err != nil {
-		return nil, err
-	}
-	lanes, err := b.lanes(node, python)
-	if err != nil {
-		return nil, err
-	}
-	gates := map[string]*gate.Gate{npm.Ecosystem: node, pypi.Ecosystem: python}
-	maps.DeleteFunc(gates, func(_ string, g *gate.Gate) bool { return g == nil })
-	rules, err := b.rulebook(b.Context, gates)
+	rules, err := b.rulebook(b.Context, mounts)
 	if err != nil {
 		return nil, err
 	}
@@ -104,16 +101,16 @@ func (b *builder) app() (*App, error) {
 	serve := b.Config.Serve
 	return &App{
 		server: server.New(server.Options{
-			NPM: node, PyPI: python, Metrics: b.metrics, Logger: b.Logger, Tracer: b.Tracer,
+			Mounts: mounts, Metrics: b.metrics, Logger: b.Logger, Tracer: b.Tracer,
 			PublicURL: b.publicURL(), HelpMessage: serve.HelpMessage, MaxInFlight: serve.MaxInFlight, Wait: serve.Wait,
 			TrustedProxies: serve.TrustedProxies, Tokens: b.Config.Auth.Tokens, SpoolDir: b.Config.DataDir,
 		}),
 		admin: admin.New(admin.Options{
-			NPM: node, PyPI: python, Documents: b.memory, Table: b.table, Metrics: b.metrics, Logger: b.Logger,
+			Mounts: mounts, Documents: b.memory, Table: b.table, Metrics: b.metrics, Logger: b.Logger,
 			Rules: rules.inForce, Advisories: rules.advisories, Queue: queue.read, Version: b.Version,
 			Listen: b.Config.Admin, Token: b.Config.AdminToken.Reveal(),
 		}),
-		gates: gates, documents: b.memory, room: b.room, metrics: b.metrics, logger: b.Logger,
+		mounts: mounts, documents: b.memory, room: b.room, metrics: b.metrics, logger: b.Logger,
 		rules: rules, lanes: lanes, queue: queue, started: b.Config,
 		close: func() {
 			b.close()

@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/ecluse-gate/ecluse/internal/config"
+	"github.com/ecluse-gate/ecluse/internal/ecosystem"
 	"github.com/ecluse-gate/ecluse/internal/obs"
 )
 
@@ -19,7 +20,8 @@ func TestTokensAndAddressAreWired(t *testing.T) {
 		cfg := w.config("publicURL: 'https://npm.example.com/gate/'\nserve: {trustedProxies: [192.0.2.0/24]}")
 		cfg.Auth.Tokens = []config.Token{{Name: "ci", Secret: config.NewSecret("s3cret")}}
 		a, err := Build(BuildOptions{
-			Context: w.t.Context(), Config: cfg, Logger: obs.Discard(), Dial: w.network.Dial, Tracer: noop.NewTracerProvider().Tracer(""),
+			Context: w.t.Context(), Config: cfg, Ecosystems: ecosystem.All(), Logger: obs.Discard(), Dial: w.network.Dial,
+			Tracer: noop.NewTracerProvider().Tracer(""),
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -68,7 +68,7 @@ func BenchmarkMerged(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			report, size := cpu(b), 0
 			for b.Loop() {
-				l, err := s.gates[npm.Ecosystem].Listing(b.Context(), gate.ListingRequest{Name: "p", Form: "full", Base: "http://gate.test/npm"})
+				l, err := s.mounts.Named(npm.Ecosystem).Gate.Listing(b.Context(), gate.ListingRequest{Name: "p", Form: "full", Base: "http://gate.test/npm"})
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -5,42 +5,27 @@ import (
 	"net/url"
 	"sync/atomic"
 
-	"github.com/ecluse-gate/ecluse/internal/gate"
 	"github.com/ecluse-gate/ecluse/internal/mirror"
-	"github.com/ecluse-gate/ecluse/internal/npm"
-	npmmirror "github.com/ecluse-gate/ecluse/internal/npm/mirrortarget"
-	"github.com/ecluse-gate/ecluse/internal/pypi"
-	pypimirror "github.com/ecluse-gate/ecluse/internal/pypi/mirrortarget"
-	"github.com/ecluse-gate/ecluse/internal/pypi/naming"
+	"github.com/ecluse-gate/ecluse/internal/serving"
 	"github.com/ecluse-gate/ecluse/internal/upstream"
 )
 
 // lanes are the ways into the mirrors that are configured.
-func (b *builder) lanes(npmGate, pypiGate *gate.Gate) (map[string]mirror.Lane, error) {
+func (b *builder) lanes(mounts serving.Mounts) (map[string]mirror.Lane, error) {
 	out := map[string]mirror.Lane{}
-	if m := b.Config.Mount(npm.Ecosystem).Mirror; npmGate != nil && m.URL != nil {
-		t, err := b.client.Target(m.URL, upstream.Encoded)
+	for _, m := range mounts {
+		c := b.Config.Mount(m.Name).Mirror
+		if m.Gate == nil || c.URL == nil {
+			continue
+		}
+		t, err := m.Mirror(serving.Registry{
+			URL: c.URL, Index: c.Index, Token: c.Token.Reveal(), Username: c.Username.Reveal(), Password: c.Password.Reveal(),
+			Open: func(u *url.URL) (*upstream.Target, error) { return b.client.Target(u, upstream.Encoded) },
+		})
 		if err != nil {
 			return nil, err
 		}
-		out[npm.Ecosystem] = mirror.Lane{Source: npmGate, Target: &npmmirror.Target{Target: t, Token: m.Token.Reveal()}}
-	}
-	if m := b.Config.Mount(pypi.Ecosystem).Mirror; pypiGate != nil && m.URL != nil {
-		index := m.Index
-		if index == nil {
-			index = pypimirror.IndexOf(m.URL)
-		}
-		t, err := b.client.Target(m.URL, upstream.Encoded)
-		if err != nil {
-			return nil, err
-		}
-		pages, err := b.client.Target(index, upstream.Encoded)
-		if err != nil {
-			return nil, err
-		}
-		out[pypi.Ecosystem] = mirror.Lane{Source: pypiGate, Target: &pypimirror.Target{
-			Target: t, Index: pages, Username: m.Username.Reveal(), Password: m.Password.Reveal(),
-		}}
+		out[m.Name] = mirror.Lane{Source: m.Gate, Target: t}
 	}
 	return out, nil
 }
@@ -74,25 +59,25 @@ func (q *queue) read(ctx context.Context) (st mirror.Status, enabled bool, err e
 // SetMirror connects the mounts that have a mirror to its queue: offers get what clients take, and
 // the status is shown.
 func (a *App) SetMirror(offer func(mirror.Job), status func(context.Context) (mirror.Status, error)) {
-	for ecosystem, g := range a.gates {
-		if _, ok := a.lanes[ecosystem]; ok {
-			g.SetMirror(func(name, version, file string) {
-				offer(mirror.Job{Ecosystem: ecosystem, Package: name, Version: version, File: file})
+	for _, m := range a.mounts {
+		if _, ok := a.lanes[m.Name]; ok {
+			m.Gate.SetMirror(func(name, version, file string) {
+				offer(mirror.Job{Ecosystem: m.Name, Package: name, Version: version, File: file})
 			})
 		}
 	}
 	a.queue.status.Store(&status)
 }
 
-// Files are the mirror jobs of one version in an ecosystem's public listing. Python versions are
-// compared as PEP 440 does: 2.0 is 2.0.0.
+// Files are the mirror jobs of one version in an ecosystem's public listing. Versions that the
+// ecosystem calls equal are one. The ecosystem's mount must be on.
 func (a *App) Files(ctx context.Context, ecosystem, name, version string) ([]mirror.Job, error) {
-	g, meant := a.gates[ecosystem], func(v string) bool { return v == version }
-	if ecosystem == pypi.Ecosystem {
-		key := naming.EqualKey(version)
-		meant = func(v string) bool { return naming.EqualKey(v) == key }
+	m, meant := a.mounts.Named(ecosystem), func(v string) bool { return v == version }
+	if m.VersionKey != nil {
+		key := m.VersionKey(version)
+		meant = func(v string) bool { return m.VersionKey(v) == key }
 	}
-	versions, err := g.FilesOf(ctx, name, meant)
+	versions, err := m.Gate.FilesOf(ctx, name, meant)
 	jobs := make([]mirror.Job, 0, len(versions))
 	for _, v := range versions {
 		jobs = append(jobs, mirror.Job{Ecosystem: ecosystem, Package: name, Version: v.Version, File: v.Artifacts[0].File})

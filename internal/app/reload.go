@@ -5,7 +5,6 @@ import (
 	"log/slog"
 
 	"github.com/ecluse-gate/ecluse/internal/config"
-	"github.com/ecluse-gate/ecluse/internal/ecosystem"
 	"github.com/ecluse-gate/ecluse/internal/obs"
 	"github.com/ecluse-gate/ecluse/internal/policy"
 )
@@ -33,7 +32,7 @@ func (a *App) Reload(ctx context.Context, cfg *config.Config, err error) {
 }
 
 func (a *App) reload(ctx context.Context, cfg *config.Config) error {
-	rules, err := policy.New(cfg.Rules, ecosystem.All())
+	rules, err := policy.New(cfg.Rules, a.mounts.Ecosystems().Known())
 	if err != nil {
 		return err
 	}

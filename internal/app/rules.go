@@ -6,15 +6,15 @@ import (
 
 	"github.com/ecluse-gate/ecluse/internal/advisory"
 	"github.com/ecluse-gate/ecluse/internal/config"
-	"github.com/ecluse-gate/ecluse/internal/gate"
 	"github.com/ecluse-gate/ecluse/internal/policy"
+	"github.com/ecluse-gate/ecluse/internal/serving"
 )
 
 // rulebook is the rules in force: those of the configuration over the advisory data of now. A new
 // set is what ends kept renderings.
 type rulebook struct {
-	gates map[string]*gate.Gate // by ecosystem
-	open  openFunc
+	mounts serving.Mounts
+	open   openFunc
 
 	mu    sync.Mutex // guards what follows, and the order in which sets are handed out
 	rules *policy.Set
@@ -44,14 +44,16 @@ func (r *rulebook) use(rules *policy.Set) {
 		r.rules = rules
 	}
 	set := r.current()
-	for _, g := range r.gates {
-		g.SetPolicy(set)
+	for _, m := range r.mounts {
+		if m.Gate != nil {
+			m.Gate.SetPolicy(set)
+		}
 	}
 }
 
 // rulebook opens the advisory data, and puts the rules in force with it.
-func (b *builder) rulebook(ctx context.Context, gates map[string]*gate.Gate) (*rulebook, error) {
-	r := &rulebook{rules: b.rules, gates: gates, feed: newFeed(b.Config.Advisories)}
+func (b *builder) rulebook(ctx context.Context, mounts serving.Mounts) (*rulebook, error) {
+	r := &rulebook{rules: b.rules, mounts: mounts, feed: newFeed(b.Config.Advisories)}
 	r.open = func(ctx context.Context, c config.Advisories) (*advisory.Store, error) {
 		return b.openAdvisories(ctx, r, c)
 	}

@@ -115,7 +115,7 @@ func (w *world) start(yaml string) {
 		w.t.Fatal(err)
 	}
 	w.app, err = Build(BuildOptions{
-		Context: w.t.Context(), Config: cfg, Logger: logger, Version: "test", Dial: w.network.Dial,
+		Context: w.t.Context(), Config: cfg, Ecosystems: ecosystem.All(), Logger: logger, Version: "test", Dial: w.network.Dial,
 		Tracer: sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(w.spans)).Tracer(obs.TracerName),
 	})
 	if err != nil {
@@ -158,7 +158,7 @@ func (w *world) config(yaml string) *config.Config {
 	text := fmt.Sprintf("dataDir: '"+w.dataDir+"'\nmounts: {npm: {%s}, pypi: {%s}}\negress: {allowHTTP: [%s]}\n%s", npm, pypi,
 		strings.Join([]string{publicHost, privateHost, indexHost, filesHost, ownHost, houseHost}, ", "), rest)
 	cfg, err := config.Load(w.t.Context(), config.Options{
-		File: "test.yaml", Ecosystems: ecosystem.All(), ReadFile: func(string) ([]byte, error) { return []byte(text), nil },
+		File: "test.yaml", Ecosystems: ecosystem.All().Known(), ReadFile: func(string) ([]byte, error) { return []byte(text), nil },
 	})
 	if err != nil {
 		w.t.Fatal(err)

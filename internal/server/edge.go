@@ -81,6 +81,6 @@ func (m *mount) enter(w http.ResponseWriter, r *http.Request) bool {
 		return true
 	}
 	w.Header().Set("WWW-Authenticate", `Basic realm="ecluse"`)
-	m.refuse(w, r, "other", refusal{status: http.StatusUnauthorized, message: "this gate requires a token (npm: _authToken, pip: the password)"})
+	m.refuse(w, r, "other", refusal{status: http.StatusUnauthorized, message: "this gate requires a token (" + m.server.tokenHints + ")"})
 	return false
 }

@@ -2,12 +2,12 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strconv"
 
 	"github.com/ecluse-gate/ecluse/internal/gate"
-	"github.com/ecluse-gate/ecluse/internal/npm"
 )
 
 // refusal is an error as a client hears it.
@@ -63,7 +63,13 @@ func WriteError(w http.ResponseWriter, err error) {
 	answer.header(w.Header())
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(answer.status)
-	_, _ = w.Write(npm.ErrorBody(answer.message))
+	_, _ = w.Write(ErrorBody(answer.message))
+}
+
+// ErrorBody is an error outside of the mounts: a JSON object with the reason in "error".
+func ErrorBody(message string) []byte {
+	body, _ := json.Marshal(map[string]string{"error": message}) // strings cannot fail
+	return body
 }
 
 // header sets the fields of a refusal.

@@ -11,18 +11,121 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/gate"
 	"github.com/ecluse-gate/ecluse/internal/obs"
 	"github.com/ecluse-gate/ecluse/internal/quota"
+	"github.com/ecluse-gate/ecluse/internal/serving"
 )
 
-// mount is what the mounts of all ecosystems share: admission, files, and refusals in the
-// ecosystem's dialect.
+// mount is one ecosystem as its clients see it: what they ask for is read by the ecosystem, and
+// given by the gate.
 type mount struct {
-	prefix    string // "/npm"
-	ecosystem string
-	gate      *gate.Gate
-	server    *Server
-	// refusalType and refusalBody are the dialect of refusals (R37).
-	refusalType string
-	refusalBody func(message string) []byte
+	serving.Ecosystem
+	prefix string // "/npm"
+	gate   *gate.Gate
+	server *Server
+}
+
+// mounts are those that are on.
+func (s *Server) mounts() (on []*mount) {
+	for _, m := range s.opts.Mounts {
+		if m.Gate != nil {
+			on = append(on, &mount{Ecosystem: m.Ecosystem, prefix: "/" + m.Name, gate: m.Gate, server: s})
+		}
+	}
+	return on
+}
+
+// serve answers one request below the mount; path is the escaped one there.
+func (m *mount) serve(w http.ResponseWriter, r *http.Request, path string) {
+	ask := m.Read(r, path)
+	switch want := ask.Want.(type) {
+	case serving.Publish:
+		m.publish(w, r, ask.Route, want)
+	case serving.Reply:
+		m.write(w, r, http.StatusOK, want.ContentType, want.Body)
+	case serving.Refuse:
+		m.refuse(w, r, "other", refusal{status: want.Status, message: want.Message})
+	case serving.Redirect:
+		if m.readOnly(w, r) {
+			m.redirect(w, r, ask.Route, want.Path)
+		}
+	default:
+		if m.readOnly(w, r) {
+			m.admit(w, r, func() { m.give(w, r, ask) })
+		}
+	}
+}
+
+// give answers what the gate has to be asked for.
+func (m *mount) give(w http.ResponseWriter, r *http.Request, ask serving.Ask) {
+	switch want := ask.Want.(type) {
+	case serving.File:
+		m.artifact(w, r, ask.Route, gate.ArtifactRequest{
+			Method: r.Method, Name: want.Name, File: want.File, Companion: want.Companion, Authorization: r.Header.Get("Authorization"),
+		})
+	case serving.Listing:
+		m.listing(w, r, ask.Route, want.Name, want.Form, m.gate.Listing)
+	case serving.Version:
+		m.listing(w, r, ask.Route, want.Name, want.Form, func(ctx context.Context, req gate.ListingRequest) (*gate.Listing, error) {
+			return m.gate.Version(ctx, req, want.Selector)
+		})
+	case serving.Index:
+		m.index(w, r, ask.Route, want)
+	}
+}
+
+func (m *mount) listing(w http.ResponseWriter, r *http.Request, route, name string, form serving.Form,
+	get func(context.Context, gate.ListingRequest) (*gate.Listing, error),
+) {
+	if !m.acceptable(w, r, route, form) {
+		return
+	}
+	l, err := get(r.Context(), gate.ListingRequest{
+		Name: name, Form: form.Name, Base: m.server.base(r) + m.prefix, Authorization: r.Header.Get("Authorization"),
+	})
+	if err != nil {
+		m.fail(w, r, route, err)
+		return
+	}
+	if form.ContentType != "" {
+		l = l.As(form.ContentType)
+	}
+	setRoute(w, route)
+	writeListing(w, r, l)
+}
+
+// index lists all packages. No rule looks at it: what a rule withholds is withheld in the package's
+// own listing.
+func (m *mount) index(w http.ResponseWriter, r *http.Request, route string, ask serving.Index) {
+	if !m.acceptable(w, r, route, ask.Form) {
+		return
+	}
+	all, err := m.gate.Index(r.Context(), r.Header.Get("Authorization"))
+	if err != nil {
+		m.fail(w, r, route, err)
+		return
+	}
+	setRoute(w, route)
+	listingHeader(w.Header(), all.Degraded, all.Cooldown)
+	m.write(w, r, http.StatusOK, ask.Form.ContentType, ask.Render(all.Names, ask.Form.Name))
+}
+
+// acceptable refuses clients that accept no form that there is.
+func (m *mount) acceptable(w http.ResponseWriter, r *http.Request, route string, form serving.Form) bool {
+	if form.Unacceptable == "" {
+		return true
+	}
+	w.Header().Set("Vary", "Accept, Accept-Encoding")
+	m.refuse(w, r, route, refusal{status: http.StatusNotAcceptable, message: form.Unacceptable})
+	return false
+}
+
+func (m *mount) redirect(w http.ResponseWriter, r *http.Request, route, path string) {
+	setRoute(w, route)
+	target := m.prefix + path
+	if r.URL.RawQuery != "" {
+		target += "?" + r.URL.RawQuery
+	}
+	w.Header().Set("Location", target)
+	m.write(w, r, http.StatusMovedPermanently, m.Refusal.ContentType, []byte("moved to "+target+"\n"))
 }
 
 // readOnly refuses methods other than GET and HEAD.
@@ -85,7 +188,7 @@ func (m *mount) fail(w http.ResponseWriter, r *http.Request, route string, err e
 		level = slog.LevelInfo
 	}
 	if log := m.server.opts.Logger; log.Enabled(r.Context(), level) {
-		log.LogAttrs(context.WithoutCancel(r.Context()), level, "request refused", obs.Ecosystem(m.ecosystem),
+		log.LogAttrs(context.WithoutCancel(r.Context()), level, "request refused", obs.Ecosystem(m.Name),
 			slog.Int("status", answer.status), slog.String("path", r.URL.EscapedPath()), obs.Err(err))
 	}
 	m.refuse(w, r, route, answer)
@@ -100,7 +203,7 @@ func (m *mount) refuse(w http.ResponseWriter, r *http.Request, route string, ans
 		message += ". " + help
 	}
 	answer.header(w.Header())
-	m.write(w, r, answer.status, m.refusalType, m.refusalBody(message))
+	m.write(w, r, answer.status, m.Refusal.ContentType, m.Refusal.Body(message))
 }
 
 func (m *mount) write(w http.ResponseWriter, r *http.Request, status int, contentType string, body []byte) {

@@ -13,10 +13,8 @@ import (
 
 	"github.com/ecluse-gate/ecluse/internal/durable"
 	"github.com/ecluse-gate/ecluse/internal/gate"
-	"github.com/ecluse-gate/ecluse/internal/npm"
-	"github.com/ecluse-gate/ecluse/internal/npm/publication"
 	"github.com/ecluse-gate/ecluse/internal/obs"
-	"github.com/ecluse-gate/ecluse/internal/pypi/upload"
+	"github.com/ecluse-gate/ecluse/internal/serving"
 )
 
 // Bounds of publishing.
@@ -37,42 +35,34 @@ func newPublishing(dir string) *publishing {
 	return &publishing{slots: make(chan struct{}, maxPublications), dir: dir, limit: maxPublish}
 }
 
-// publish relays a package of the npm protocol: PUT /name.
-func (m *npmMount) publish(w http.ResponseWriter, r *http.Request, route npm.Route) {
-	if !m.gate.Publishes() {
-		m.noPublishing(w, r, "GET, HEAD")
+// publish relays a package: what was brought is checked, and goes on as it came.
+func (m *mount) publish(w http.ResponseWriter, r *http.Request, route string, ask serving.Publish) {
+	if !m.gate.Publishes() || r.Method != ask.Method {
+		m.noPublishing(w, r, ask)
 		return
 	}
-	name := route.Package.Name
-	if err := m.gate.MayPublish(name); err != nil {
-		m.fail(w, r, "npm_publish", err)
-		return
-	}
-	m.relay(w, r, "npm_publish", nil, func(body io.Reader) (gate.PublishRequest, error) {
-		return gate.PublishRequest{Name: name, Path: npm.ListingPath(name)}, publication.Check(body, name)
-	})
-}
-
-// upload relays a file of the Python index protocol: POST /legacy/.
-func (m *pypiMount) upload(w http.ResponseWriter, r *http.Request) {
-	if !m.gate.Publishes() || r.Method != http.MethodPost {
-		m.noPublishing(w, r, "POST")
-		return
-	}
-	// the name is mostly one of the first fields
-	early := func(body io.Reader) error {
-		name, ok := upload.NameOf(r.Header.Get("Content-Type"), body)
-		if !ok {
-			return nil
+	if ask.Name != "" {
+		if err := m.gate.MayPublish(ask.Name); err != nil {
+			m.fail(w, r, route, err)
+			return
 		}
-		return m.gate.MayPublish(name)
 	}
-	m.relay(w, r, "pypi_upload", early, func(body io.Reader) (gate.PublishRequest, error) {
-		name, err := upload.CheckForm(r.Header.Get("Content-Type"), body)
-		if err != nil {
-			return gate.PublishRequest{}, err
+	var early func(io.Reader) error
+	if ask.NameOf != nil {
+		early = func(body io.Reader) error {
+			name, ok := ask.NameOf(body)
+			if !ok {
+				return nil
+			}
+			return m.gate.MayPublish(name)
 		}
-		return gate.PublishRequest{Name: name}, m.gate.MayPublish(name)
+	}
+	m.relay(w, r, route, early, func(body io.Reader) (gate.PublishRequest, error) {
+		name, err := ask.Check(body)
+		if err == nil && ask.Name == "" {
+			err = m.gate.MayPublish(name)
+		}
+		return gate.PublishRequest{Name: name, Path: ask.Path}, err
 	})
 }
 
@@ -107,7 +97,7 @@ func (m *mount) relay(
 		m.failPublish(w, r, route, err)
 		return
 	}
-	req.Method, req.Header, req.Authorization = r.Method, publishHeader(r.Header), r.Header.Get("Authorization")
+	req.Method, req.Header, req.Authorization = r.Method, m.publishHeader(r.Header), r.Header.Get("Authorization")
 	req.Body, req.Length = io.NewSectionReader(body, 0, size), size
 	// A client that goes away does not stop a write in its middle: what a target took by half,
 	// nobody knows.
@@ -186,25 +176,25 @@ func (m *mount) failPublish(w http.ResponseWriter, r *http.Request, route string
 		status = http.StatusRequestEntityTooLarge
 	case errors.Is(err, errEncoded):
 		status = http.StatusUnsupportedMediaType
-	case errors.Is(err, publication.ErrDocument), errors.Is(err, upload.ErrForm):
+	case is[*serving.BadPackage](err):
 		status = http.StatusBadRequest
 	case durable.IsDisk(err):
-		m.server.opts.Logger.Error("a package could not be taken in", obs.Ecosystem(m.ecosystem), obs.Err(err))
+		m.server.opts.Logger.Error("a package could not be taken in", obs.Ecosystem(m.Name), obs.Err(err))
 		m.fail(w, r, route, &gate.Unavailable{Wait: diskWait, Reason: "the gate's disk cannot take the package in now"})
 		return
 	default:
 		m.fail(w, r, route, err)
 		return
 	}
-	m.server.opts.Metrics.Decision(m.ecosystem, "publish", "deny")
+	m.server.opts.Metrics.Decision(m.Name, "publish", "deny")
 	m.refuse(w, r, route, refusal{status: status, message: err.Error()})
 }
 
 // publishHeader is what a target hears of the publisher's request, beside the body and the
 // credential: what the package is, how the publisher's tool calls itself, and a second factor.
-func publishHeader(from http.Header) http.Header {
+func (m *mount) publishHeader(from http.Header) http.Header {
 	out := http.Header{}
-	for _, name := range []string{"Content-Type", "Accept", "Npm-Otp", "Npm-Command", "Npm-Scope", "Npm-Auth-Type"} {
+	for _, name := range append([]string{"Content-Type", "Accept"}, m.PublishHeader...) {
 		if v := from.Values(name); len(v) > 0 {
 			out[name] = v
 		}
@@ -216,11 +206,11 @@ func publishHeader(from http.Header) http.Header {
 const busyWait = time.Second
 
 // noPublishing refuses to publish where nothing is configured.
-func (m *mount) noPublishing(w http.ResponseWriter, r *http.Request, allow string) {
-	w.Header().Set("Allow", allow)
+func (m *mount) noPublishing(w http.ResponseWriter, r *http.Request, ask serving.Publish) {
+	w.Header().Set("Allow", ask.Allow)
 	message := r.Method + " is not allowed: publishing through this gate is not configured"
 	if m.gate.Publishes() {
-		message = r.Method + " is not allowed: send uploads with POST"
+		message = r.Method + " is not allowed: send uploads with " + ask.Method
 	}
 	m.refuse(w, r, "other", refusal{status: http.StatusMethodNotAllowed, message: message})
 }

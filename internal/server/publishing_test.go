@@ -126,8 +126,8 @@ func TestPublishIsRefusedHere(t *testing.T) {
 
 // Without a place of publication the methods are not there.
 func TestNoPublishing(t *testing.T) {
-	gatetest.Run(t, gatetest.Options{NPM: NPMEcosystem(), PyPI: PyPIEcosystem(), ReadOnly: true}, func(w *gatetest.World) {
-		s := New(Options{NPM: w.NPM, PyPI: w.PyPI, Metrics: w.Metrics, Logger: w.Logger, Tracer: w.Tracer})
+	gatetest.Run(t, gatetest.Options{ReadOnly: true}, func(w *gatetest.World) {
+		s := New(Options{Mounts: w.Mounts, Metrics: w.Metrics, Logger: w.Logger, Tracer: w.Tracer})
 		w.Serve(s.Handler())
 		for path, method := range map[string]string{corePath: http.MethodPut, "/pypi/legacy/": http.MethodPost} {
 			if a := w.Do(method, path, "{}"); a.Status != http.StatusMethodNotAllowed || a.Header.Get("Allow") == "" {

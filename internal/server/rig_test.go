@@ -28,9 +28,9 @@ var longAgo = time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC) // the virtual clock s
 func inWorld(t *testing.T, o Options, test func(*world)) {
 	t.Helper()
 	o.SpoolDir = t.TempDir() + "/spool"
-	gatetest.Run(t, gatetest.Options{NPM: NPMEcosystem(), PyPI: PyPIEcosystem()}, func(inner *gatetest.World) {
+	gatetest.Run(t, gatetest.Options{}, func(inner *gatetest.World) {
 		w := &world{World: inner, spans: tracetest.NewSpanRecorder()}
-		o.NPM, o.PyPI, o.Metrics, o.Logger = w.NPM, w.PyPI, w.Metrics, w.Logger
+		o.Mounts, o.Metrics, o.Logger = w.Mounts, w.Metrics, w.Logger
 		o.Tracer = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(w.spans)).Tracer("")
 		w.server = New(o)
 		w.Serve(w.server.Handler())

@@ -17,15 +17,14 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/ecluse-gate/ecluse/internal/config"
-	"github.com/ecluse-gate/ecluse/internal/gate"
 	"github.com/ecluse-gate/ecluse/internal/obs"
 	"github.com/ecluse-gate/ecluse/internal/quota"
+	"github.com/ecluse-gate/ecluse/internal/serving"
 )
 
 // Options make a Server.
 type Options struct {
-	NPM     *gate.Gate // nil: the mount is off
-	PyPI    *gate.Gate // nil: the mount is off
+	Mounts  serving.Mounts
 	Metrics *obs.Metrics
 	Logger  *slog.Logger
 	Tracer  trace.Tracer
@@ -52,6 +51,7 @@ type Options struct {
 // Server holds the handlers. It is safe for concurrent use.
 type Server struct {
 	opts       Options
+	tokenHints string
 	slots      chan struct{}
 	access     atomic.Pointer[access]
 	publishing *publishing
@@ -61,6 +61,11 @@ type Server struct {
 // New returns a server that is ready to serve.
 func New(o Options) *Server {
 	s := &Server{opts: o, publishing: newPublishing(o.SpoolDir)}
+	var hints []string
+	for _, m := range o.Mounts {
+		hints = append(hints, m.Words.Token)
+	}
+	s.tokenHints = strings.Join(hints, ", ")
 	s.SetAccess(o.Tokens, o.HelpMessage)
 	if o.MaxInFlight > 0 {
 		s.slots = make(chan struct{}, o.MaxInFlight)
@@ -80,20 +85,18 @@ func (s *Server) Handler() http.Handler {
 		}
 		health("ok")(w, r)
 	})
-	node, python := newNPMMount(s), newPyPIMount(s)
+	mounts := s.mounts()
 	return s.observe(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch path := r.URL.EscapedPath(); {
-		case node.gate != nil && strings.HasPrefix(path, node.prefix+"/"):
-			if node.enter(w, r) {
-				node.ServeHTTP(w, r)
+		path := r.URL.EscapedPath()
+		for _, m := range mounts {
+			if below, ok := strings.CutPrefix(path, m.prefix); ok && strings.HasPrefix(below, "/") {
+				if m.enter(w, r) {
+					m.serve(w, r, below)
+				}
+				return
 			}
-		case python.gate != nil && strings.HasPrefix(path, python.prefix+"/"):
-			if python.enter(w, r) {
-				python.ServeHTTP(w, r)
-			}
-		default:
-			mux.ServeHTTP(w, r)
 		}
+		mux.ServeHTTP(w, r)
 	}))
 }
 

@@ -9,9 +9,10 @@ import (
 
 	"github.com/ecluse-gate/ecluse/internal/cli"
 	"github.com/ecluse-gate/ecluse/internal/config"
+	"github.com/ecluse-gate/ecluse/internal/serving"
 )
 
-func newCheck(sys *cli.System) *cobra.Command {
+func newCheck(sys *cli.System, ecosystems serving.Ecosystems) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "check",
 		Short: "Validate the configuration and print the resolved settings",
@@ -19,7 +20,7 @@ func newCheck(sys *cli.System) *cobra.Command {
 			"every problem at once, and prints each setting with the layer it came from. Nothing is started.",
 		Args: cobra.NoArgs,
 	}
-	gate := addConfigFlag(c)
+	gate := addConfigFlag(c, ecosystems)
 	gate.addOverrides()
 	admin := c.Flags().String("preview", "", "ask the running gate at this admin `URL` what the new rules would change, instead of printing settings")
 	c.RunE = func(c *cobra.Command, _ []string) error {

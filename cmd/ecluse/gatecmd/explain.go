@@ -4,23 +4,25 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ecluse-gate/ecluse/internal/admin"
 	"github.com/ecluse-gate/ecluse/internal/cli"
+	"github.com/ecluse-gate/ecluse/internal/serving"
 )
 
-func newExplain(sys *cli.System, version string) *cobra.Command {
+func newExplain(sys *cli.System, version string, ecosystems serving.Ecosystems) *cobra.Command {
 	c := &cobra.Command{
-		Use:   "explain npm:NAME[@VERSION]|pypi:NAME[@VERSION]...",
+		Use:   "explain " + strings.Join(ecosystems.Known().Names(), ":NAME[@VERSION]|") + ":NAME[@VERSION]...",
 		Short: "Show which versions the rules admit, and why",
 		Long: "Reads the packages' public listings once and judges each version exactly as a running gate with this configuration does:\n" +
 			"the rule that decides, its reason, and the time from which a version will be admitted.",
 		Args: cobra.MinimumNArgs(1),
 	}
-	gate := addConfigFlag(c)
+	gate := addConfigFlag(c, ecosystems)
 	gate.addOverrides()
 	asJSON := c.Flags().Bool("json", false, "print one JSON list")
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -29,7 +31,7 @@ func newExplain(sys *cli.System, version string) *cobra.Command {
 			return err
 		}
 		cfg.Artifacts.MaxBytes, cfg.Cache.DiskBytes = 0, 0 // it leaves the folder to a running gate
-		g, stop, err := build(c.Context(), sys, cfg, version)
+		g, stop, err := gate.build(c.Context(), sys, cfg, version)
 		if err != nil {
 			return err
 		}

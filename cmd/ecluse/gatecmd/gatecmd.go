@@ -6,12 +6,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ecluse-gate/ecluse/internal/cli"
+	"github.com/ecluse-gate/ecluse/internal/serving"
 )
 
 // Commands makes the sub-commands in the order in which help shows them. version is what a running
-// gate says of itself.
-func Commands(sys *cli.System, version string) []*cobra.Command {
+// gate says of itself, and ecosystems are all that it can serve.
+func Commands(sys *cli.System, version string, ecosystems serving.Ecosystems) []*cobra.Command {
 	return []*cobra.Command{
-		newServe(sys, version), newCheck(sys), newExplain(sys, version), newStatus(sys), newMirror(sys, version),
+		newServe(sys, version, ecosystems), newCheck(sys, ecosystems), newExplain(sys, version, ecosystems), newStatus(sys),
+		newMirror(sys, version, ecosystems),
 	}
 }

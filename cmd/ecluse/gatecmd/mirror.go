@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -14,9 +15,10 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/cli"
 	"github.com/ecluse-gate/ecluse/internal/config"
 	"github.com/ecluse-gate/ecluse/internal/mirror"
+	"github.com/ecluse-gate/ecluse/internal/serving"
 )
 
-func newMirror(sys *cli.System, version string) *cobra.Command {
+func newMirror(sys *cli.System, version string, ecosystems serving.Ecosystems) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "mirror",
 		Short: "Run and manage the queue of mirror jobs",
@@ -24,7 +26,8 @@ func newMirror(sys *cli.System, version string) *cobra.Command {
 			"upstream is rate-limiting. serve runs them; these commands run them elsewhere, add jobs, and retry or drop dead ones.",
 	}
 	cli.ExitCodes(c, cli.Done, cli.Usage)
-	c.AddCommand(newMirrorRun(sys, version), newMirrorList(sys), newMirrorRetry(sys), newMirrorDrop(sys), newMirrorAdd(sys, version))
+	c.AddCommand(newMirrorRun(sys, version, ecosystems), newMirrorList(sys, ecosystems), newMirrorRetry(sys, ecosystems),
+		newMirrorDrop(sys, ecosystems), newMirrorAdd(sys, version, ecosystems))
 	return c
 }
 
@@ -47,9 +50,15 @@ func beginMirror(ctx context.Context, cfg *config.Config, gate *app.App, work, p
 // withoutStores leaves kept files and documents to the gate that may be running in the same folder.
 func withoutStores(cfg *config.Config) { cfg.Artifacts.MaxBytes, cfg.Cache.DiskBytes = 0, 0 }
 
-var errNoMirror = errors.New("no mirror is configured; set mounts.npm.mirror.url or mounts.pypi.mirror.url")
+func noMirror(ecosystems serving.Ecosystems) error {
+	var keys []string
+	for _, e := range ecosystems {
+		keys = append(keys, "mounts."+e.Name+".mirror.url")
+	}
+	return &cli.ExitError{Code: cli.Refused, Err: errors.New("no mirror is configured; set " + strings.Join(keys, " or "))}
+}
 
-func newMirrorRun(sys *cli.System, version string) *cobra.Command {
+func newMirrorRun(sys *cli.System, version string, ecosystems serving.Ecosystems) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run",
 		Short: "Run mirror jobs without serving clients",
@@ -58,7 +67,7 @@ func newMirrorRun(sys *cli.System, version string) *cobra.Command {
 			"shared with the gate that has the same data folder: a 429 that either met keeps both from sending.",
 		Args: cobra.NoArgs,
 	}
-	gate := addConfigFlag(c)
+	gate := addConfigFlag(c, ecosystems)
 	gate.addOverrides()
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		cfg, err := gate.load(c.Context(), sys)
@@ -66,13 +75,13 @@ func newMirrorRun(sys *cli.System, version string) *cobra.Command {
 			return err
 		}
 		withoutStores(cfg)
-		srv, stop, err := build(c.Context(), sys, cfg, version)
+		srv, stop, err := gate.build(c.Context(), sys, cfg, version)
 		if err != nil {
 			return err
 		}
 		defer stop()
 		if len(srv.Lanes()) == 0 {
-			return &cli.ExitError{Code: cli.Refused, Err: errNoMirror}
+			return noMirror(ecosystems)
 		}
 		stopMirror, err := beginMirror(c.Context(), cfg, srv, true, false)
 		if err != nil {
@@ -88,8 +97,10 @@ func newMirrorRun(sys *cli.System, version string) *cobra.Command {
 }
 
 // queueCommand is a command on the queue of a configuration, which may belong to a running gate.
-func queueCommand(sys *cli.System, c *cobra.Command, do func(context.Context, *mirror.Queue, []string) error) *cobra.Command {
-	gate := addConfigFlag(c)
+func queueCommand(
+	sys *cli.System, ecosystems serving.Ecosystems, c *cobra.Command, do func(context.Context, *mirror.Queue, []string) error,
+) *cobra.Command {
+	gate := addConfigFlag(c, ecosystems)
 	gate.addOverrides()
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cfg, err := gate.load(c.Context(), sys)
@@ -107,8 +118,8 @@ func queueCommand(sys *cli.System, c *cobra.Command, do func(context.Context, *m
 	return c
 }
 
-func newMirrorList(sys *cli.System) *cobra.Command {
-	return queueCommand(sys, &cobra.Command{
+func newMirrorList(sys *cli.System, ecosystems serving.Ecosystems) *cobra.Command {
+	return queueCommand(sys, ecosystems, &cobra.Command{
 		Use: "list", Short: "List dead and waiting jobs with their reasons", Args: cobra.NoArgs,
 	}, func(ctx context.Context, q *mirror.Queue, _ []string) error {
 		st, err := q.Status(ctx)
@@ -128,25 +139,28 @@ func newMirrorList(sys *cli.System) *cobra.Command {
 	})
 }
 
-func newMirrorRetry(sys *cli.System) *cobra.Command {
+func newMirrorRetry(sys *cli.System, ecosystems serving.Ecosystems) *cobra.Command {
 	c := &cobra.Command{
 		Use: "retry ID…", Short: "Retry jobs now",
 		Long: "Retries the given jobs, or all dead ones with --all, now.",
 	}
-	return onJobs(sys, c, "will be retried", (*mirror.Queue).Retry)
+	return onJobs(sys, ecosystems, c, "will be retried", (*mirror.Queue).Retry)
 }
 
-func newMirrorDrop(sys *cli.System) *cobra.Command {
+func newMirrorDrop(sys *cli.System, ecosystems serving.Ecosystems) *cobra.Command {
 	c := &cobra.Command{
 		Use: "drop ID…", Short: "Remove jobs from the queue",
 		Long: "Removes the given jobs, or all dead ones with --all, from the queue. The next client that requests such a file queues\n" +
 			"a new job for it.",
 	}
-	return onJobs(sys, c, "was removed", (*mirror.Queue).Drop)
+	return onJobs(sys, ecosystems, c, "was removed", (*mirror.Queue).Drop)
 }
 
 // onJobs acts on jobs by their numbers and says what it did, for the record.
-func onJobs(sys *cli.System, c *cobra.Command, done string, act func(*mirror.Queue, context.Context, int64) (mirror.Entry, error)) *cobra.Command {
+func onJobs(
+	sys *cli.System, ecosystems serving.Ecosystems, c *cobra.Command, done string,
+	act func(*mirror.Queue, context.Context, int64) (mirror.Entry, error),
+) *cobra.Command {
 	all := c.Flags().Bool("all", false, "all dead jobs")
 	c.Args = func(_ *cobra.Command, args []string) error {
 		if (len(args) == 0) != *all {
@@ -155,7 +169,7 @@ func onJobs(sys *cli.System, c *cobra.Command, done string, act func(*mirror.Que
 		_, err := jobNumbers(args)
 		return err
 	}
-	return queueCommand(sys, c, func(ctx context.Context, q *mirror.Queue, args []string) error {
+	return queueCommand(sys, ecosystems, c, func(ctx context.Context, q *mirror.Queue, args []string) error {
 		ids, err := jobNumbers(args)
 		if err != nil {
 			return err

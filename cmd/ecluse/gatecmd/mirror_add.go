@@ -19,25 +19,26 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/gate"
 	"github.com/ecluse-gate/ecluse/internal/mirror"
 	"github.com/ecluse-gate/ecluse/internal/mirror/lockfile"
+	"github.com/ecluse-gate/ecluse/internal/serving"
 )
 
-func newMirrorAdd(sys *cli.System, version string) *cobra.Command {
+func newMirrorAdd(sys *cli.System, version string, ecosystems serving.Ecosystems) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "add --lockfile FILE…",
 		Short: "Queue mirror jobs for what a build needs",
-		Long: "Reads lock files (package-lock.json, pnpm-lock.yaml, yarn.lock, requirements.txt, uv.lock) and queues a job for each file they list.\n" +
-			"The jobs run at the worker's own pace, under the same rules as a client's request. A requirements.txt lists no files, so the\n" +
-			"public index is asked for them; while it is rate-limiting, this command waits.",
+		Long: "Reads lock files (" + lockfile.Names(ecosystems.LockFiles()) + ") and queues a job for each file they list.\n" +
+			"The jobs run at the worker's own pace, under the same rules as a client's request. Where a lock file lists versions\n" +
+			"but no files, the public upstream is asked for them; while it is rate-limiting, this command waits.",
 		Args: cobra.NoArgs,
 	}
-	conf := addConfigFlag(c)
+	conf := addConfigFlag(c, ecosystems)
 	conf.addOverrides()
 	files := c.Flags().StringArray("lockfile", nil, "lock `FILE`; may be given more than once")
 	if err := c.MarkFlagRequired("lockfile"); err != nil {
 		panic(err) // the flag stands one line above
 	}
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		needs, skipped, err := readLockfiles(*files)
+		needs, skipped, err := readLockfiles(ecosystems.LockFiles(), *files)
 		if err != nil {
 			return err
 		}
@@ -45,13 +46,13 @@ func newMirrorAdd(sys *cli.System, version string) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return addJobs(c.Context(), sys, cfg, version, needs, skipped)
+		return conf.addJobs(c.Context(), sys, cfg, version, needs, skipped)
 	}
 	cli.ExitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Partial, cli.Usage, cli.Interrupted)
 	return c
 }
 
-func readLockfiles(files []string) (needs []lockfile.Need, skipped int, err error) {
+func readLockfiles(formats []lockfile.Format, files []string) (needs []lockfile.Need, skipped int, err error) {
 	for _, name := range files {
 		f, err := os.Open(name)
 		if err != nil {
@@ -62,7 +63,7 @@ func readLockfiles(files []string) (needs []lockfile.Need, skipped int, err erro
 		if err != nil {
 			return nil, 0, err
 		}
-		some, n, err := lockfile.Read(name, data)
+		some, n, err := lockfile.Read(formats, name, data)
 		if err != nil {
 			return nil, 0, &cli.ExitError{Code: cli.Refused, Err: err}
 		}
@@ -73,7 +74,7 @@ func readLockfiles(files []string) (needs []lockfile.Need, skipped int, err erro
 
 // addJobs makes jobs and returns how many. What an ecosystem without a mirror needs is reported and
 // skipped.
-func addJobs(ctx context.Context, sys *cli.System, cfg *config.Config, version string, needs []lockfile.Need, skipped int) error {
+func (g *gateConfig) addJobs(ctx context.Context, sys *cli.System, cfg *config.Config, version string, needs []lockfile.Need, skipped int) error {
 	mirrored := map[string]bool{}
 	for _, m := range cfg.Mounts {
 		if m.Enabled && m.Mirror.URL != nil {
@@ -81,7 +82,7 @@ func addJobs(ctx context.Context, sys *cli.System, cfg *config.Config, version s
 		}
 	}
 	if len(mirrored) == 0 {
-		return &cli.ExitError{Code: cli.Refused, Err: errNoMirror}
+		return noMirror(g.ecosystems)
 	}
 	q, err := mirror.Open(ctx, cfg.DataDir, cfg.Queue.URL, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -91,7 +92,7 @@ func addJobs(ctx context.Context, sys *cli.System, cfg *config.Config, version s
 	a := adder{ctx: ctx, sys: sys, mirrored: mirrored, queue: q, skipped: skipped}
 	if slices.ContainsFunc(needs, func(n lockfile.Need) bool { return n.File == "" && mirrored[n.Ecosystem] }) {
 		withoutStores(cfg)
-		srv, stop, err := build(ctx, sys, cfg, version)
+		srv, stop, err := g.build(ctx, sys, cfg, version)
 		if err != nil {
 			return err
 		}

@@ -21,12 +21,11 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/app"
 	"github.com/ecluse-gate/ecluse/internal/cli"
 	"github.com/ecluse-gate/ecluse/internal/config"
-	"github.com/ecluse-gate/ecluse/internal/npm"
 	"github.com/ecluse-gate/ecluse/internal/obs"
-	"github.com/ecluse-gate/ecluse/internal/pypi"
+	"github.com/ecluse-gate/ecluse/internal/serving"
 )
 
-func newServe(sys *cli.System, version string) *cobra.Command {
+func newServe(sys *cli.System, version string, ecosystems serving.Ecosystems) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the gate",
@@ -36,7 +35,7 @@ func newServe(sys *cli.System, version string) *cobra.Command {
 			"invalid configuration changes nothing.",
 		Args: cobra.NoArgs,
 	}
-	gate := addConfigFlag(c)
+	gate := addConfigFlag(c, ecosystems)
 	gate.addOverrides()
 	noWorker := c.Flags().Bool("no-worker", false, "queue mirror jobs only, and let ecluse mirror run run them")
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -44,14 +43,14 @@ func newServe(sys *cli.System, version string) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return serve(c.Context(), sys, cfg, version, !*noWorker, func(ctx context.Context) (*config.Config, error) { return gate.load(ctx, sys) })
+		return gate.serve(c.Context(), sys, cfg, version, !*noWorker)
 	}
 	cli.ExitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Usage)
 	return c
 }
 
 // build makes the gate and what it reports to. Stop flushes and closes them.
-func build(ctx context.Context, sys *cli.System, cfg *config.Config, version string) (gate *app.App, stop func(), err error) {
+func (g *gateConfig) build(ctx context.Context, sys *cli.System, cfg *config.Config, version string) (gate *app.App, stop func(), err error) {
 	logger, err := obs.NewLogger(sys.Stderr, cfg.Log.Format, cfg.Log.Level, cli.IsTerminal(sys.Stderr))
 	if err != nil {
 		return nil, nil, err
@@ -68,7 +67,7 @@ func build(ctx context.Context, sys *cli.System, cfg *config.Config, version str
 		return nil, nil, err
 	}
 	gate, err = app.Build(app.BuildOptions{ //nolint:contextcheck // what is kept on disk is looked after until Close
-		Context: ctx, Config: cfg, Logger: logger, Tracer: tracer.Tracer(obs.TracerName), RootCAs: roots, Version: version,
+		Context: ctx, Config: cfg, Ecosystems: g.ecosystems, Logger: logger, Tracer: tracer.Tracer(obs.TracerName), RootCAs: roots, Version: version,
 	})
 	if err != nil {
 		return nil, nil, err
@@ -89,10 +88,10 @@ const memoryShare = 0.8
 
 // serve runs the gate until ctx ends, and then drains the requests in flight. SIGHUP reloads the
 // configuration.
-func serve(ctx context.Context, sys *cli.System, cfg *config.Config, version string, worker bool, reload func(context.Context) (*config.Config, error)) error {
+func (g *gateConfig) serve(ctx context.Context, sys *cli.System, cfg *config.Config, version string, worker bool) error {
 	hup := make(chan os.Signal, 1)
 	defer sys.TakeHangups(hup)()
-	gate, stop, err := build(ctx, sys, cfg, version)
+	gate, stop, err := g.build(ctx, sys, cfg, version)
 	if err != nil {
 		return err
 	}
@@ -112,7 +111,7 @@ func serve(ctx context.Context, sys *cli.System, cfg *config.Config, version str
 		return err
 	}
 	defer stopMirror()
-	endpoints, err := listen(ctx, sys, cfg, gate)
+	endpoints, err := g.listen(ctx, sys, cfg, gate)
 	if err != nil {
 		return err
 	}
@@ -120,7 +119,7 @@ func serve(ctx context.Context, sys *cli.System, cfg *config.Config, version str
 		for {
 			select {
 			case <-hup:
-				cfg, err := reload(ctx)
+				cfg, err := g.load(ctx, sys)
 				gate.Reload(ctx, cfg, err)
 			case <-ctx.Done():
 				return
@@ -137,14 +136,14 @@ type endpoint struct {
 }
 
 // listen opens every listener before anything is served, and prints their addresses.
-func listen(ctx context.Context, sys *cli.System, cfg *config.Config, gate *app.App) ([]endpoint, error) {
+func (g *gateConfig) listen(ctx context.Context, sys *cli.System, cfg *config.Config, gate *app.App) ([]endpoint, error) {
 	var endpoints []endpoint
 	for _, f := range []struct {
-		key, addr, text string
-		handler         http.Handler
+		key, addr string
+		handler   http.Handler
 	}{
-		{"listen", cfg.Listen, "", gate.Handler()},
-		{"admin", cfg.Admin, "status page at http://%s/\n", gate.Admin()},
+		{"listen", cfg.Listen, gate.Handler()},
+		{"admin", cfg.Admin, gate.Admin()},
 	} {
 		if f.addr == "" {
 			continue
@@ -160,17 +159,25 @@ func listen(ctx context.Context, sys *cli.System, cfg *config.Config, gate *app.
 			Handler: f.handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 			ConnContext: app.KeepConn,
 		}})
-		switch {
-		case f.text != "":
-			fmt.Fprintf(sys.Stdout, f.text, l.Addr())
-		case cfg.Mount(npm.Ecosystem).Enabled:
-			fmt.Fprintf(sys.Stdout, "npm registry at http://%s/npm/\n", l.Addr())
-		}
 	}
-	if cfg.Mount(pypi.Ecosystem).Enabled {
-		fmt.Fprintf(sys.Stdout, "Python index at http://%s/pypi/simple/\n", endpoints[0].listener.Addr())
+	for _, line := range g.addresses(cfg, endpoints) {
+		fmt.Fprintln(sys.Stdout, line)
 	}
 	return endpoints, nil
+}
+
+// addresses are what people are told of the listeners: where each mount is, and behind the first of
+// the ecosystems the status page.
+func (g *gateConfig) addresses(cfg *config.Config, endpoints []endpoint) (lines []string) {
+	for i, e := range g.ecosystems {
+		if cfg.Mount(e.Name).Enabled {
+			lines = append(lines, fmt.Sprintf("%s at http://%s/%s%s", e.Words.Served, endpoints[0].listener.Addr(), e.Name, e.Words.Entry))
+		}
+		if i == 0 && cfg.Admin != "" {
+			lines = append(lines, fmt.Sprintf("status page at http://%s/", endpoints[len(endpoints)-1].listener.Addr()))
+		}
+	}
+	return lines
 }
 
 // runEndpoints serves until ctx ends, then drains.

@@ -6,14 +6,18 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/ecluse-gate/ecluse/internal/ecosystem"
+	"github.com/ecluse-gate/ecluse/internal/npm"
+	"github.com/ecluse-gate/ecluse/internal/pypi"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
 
-// All are the product's ecosystems.
-func All() registry.Ecosystems { return ecosystem.All() }
+// All are two ecosystems that the product has, without what only serving needs: the rooms that are
+// tested with them lie below that.
+func All() registry.Ecosystems {
+	return registry.Ecosystems{npm.Definition(), pypi.Definition()}
+}
 
-// Named is one of the product's ecosystems. It panics when there is none of that name.
+// Named is one of All. It panics when there is none of that name.
 func Named(name string) registry.Ecosystem {
 	e, ok := All().Named(name)
 	if !ok {

@@ -19,13 +19,16 @@ import (
 
 	"github.com/ecluse-gate/ecluse/cooldown"
 	"github.com/ecluse-gate/ecluse/internal/documents"
-	"github.com/ecluse-gate/ecluse/internal/ecosystem"
+	"github.com/ecluse-gate/ecluse/internal/ecosystem/ecosystemtest"
 	"github.com/ecluse-gate/ecluse/internal/fake/fakenpm"
 	"github.com/ecluse-gate/ecluse/internal/fake/fakepypi"
 	"github.com/ecluse-gate/ecluse/internal/fake/memnet"
 	"github.com/ecluse-gate/ecluse/internal/gate"
+	"github.com/ecluse-gate/ecluse/internal/npm/npmserving"
 	"github.com/ecluse-gate/ecluse/internal/obs"
 	"github.com/ecluse-gate/ecluse/internal/policy"
+	"github.com/ecluse-gate/ecluse/internal/pypi/pypiserving"
+	"github.com/ecluse-gate/ecluse/internal/serving"
 	"github.com/ecluse-gate/ecluse/internal/upstream"
 )
 
@@ -47,6 +50,7 @@ type World struct {
 	Target    http.HandlerFunc // nil: there is nobody
 	NPM       *gate.Gate
 	PyPI      *gate.Gate
+	Mounts    serving.Mounts // of both
 	Documents *documents.Memory
 	Table     *cooldown.Table
 	Metrics   *obs.Metrics
@@ -59,8 +63,6 @@ type World struct {
 
 // Options are what the gates differ in.
 type Options struct {
-	// NPM and PyPI are the protocols that the gates speak.
-	NPM, PyPI gate.Ecosystem
 	// ReadOnly leaves the place of publication away.
 	ReadOnly bool
 }
@@ -102,9 +104,10 @@ func (w *World) gates(o Options) *upstream.Client {
 		Table: w.Table, Metrics: w.Metrics, Logger: w.Logger, Tracer: w.Tracer, UserAgent: "gatetest",
 		Dial: w.network.Dial, Egress: upstream.Egress{Internal: inside},
 	})
-	npm := w.common(o.NPM)
+	node, python := npmserving.Ecosystem(), pypiserving.Ecosystem()
+	npm := w.common(node.Protocol)
 	npm.Public = must(client.Public(must(url.Parse("http://"+publicHost+"/")), upstream.Encoded))
-	pypi := w.common(o.PyPI)
+	pypi := w.common(python.Protocol)
 	pypi.Public = must(client.Public(must(url.Parse("http://"+indexHost+"/simple/")), upstream.Encoded))
 	pypi.Files = append(pypi.Files, pypi.Public, must(client.Public(must(url.Parse("http://"+filesHost)), upstream.Encoded)))
 	if !o.ReadOnly {
@@ -112,6 +115,7 @@ func (w *World) gates(o Options) *upstream.Client {
 		pypi.Publish = must(client.Target(must(url.Parse("http://"+targetHost+"/legacy/")), upstream.Encoded))
 	}
 	w.NPM, w.PyPI = gate.New(npm), gate.New(pypi)
+	w.Mounts = serving.Mounts{{Ecosystem: node, Gate: w.NPM}, {Ecosystem: python, Gate: w.PyPI}}
 	return client
 }
 
@@ -119,8 +123,8 @@ func (w *World) gates(o Options) *upstream.Client {
 func (w *World) common(e gate.Ecosystem) gate.Options {
 	return gate.Options{
 		Ecosystem: e, Memory: w.Documents, TTL: time.Minute, Metrics: w.Metrics, Logger: w.Logger,
-		FirstParty: []policy.Pattern{must(policy.ParsePattern("npm:@acme/*", ecosystem.All())), must(policy.ParsePattern("pypi:acme-tool", ecosystem.All()))},
-		Policy:     must(policy.New([]policy.Spec{{Name: "min-age", Type: policy.AllowIfOlderThan, Age: 7 * 24 * time.Hour}}, ecosystem.All())),
+		FirstParty: []policy.Pattern{must(policy.ParsePattern("npm:@acme/*", ecosystemtest.All())), must(policy.ParsePattern("pypi:acme-tool", ecosystemtest.All()))},
+		Policy:     must(policy.New([]policy.Spec{{Name: "min-age", Type: policy.AllowIfOlderThan, Age: 7 * 24 * time.Hour}}, ecosystemtest.All())),
 	}
 }
 

@@ -1,4 +1,4 @@
-package lockfile
+package ecosystem
 
 import (
 	"errors"
@@ -8,18 +8,22 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/ecluse-gate/ecluse/internal/mirror/lockfile"
 )
 
-func npmNeed(name, version, file string) Need { return Need{"npm", name, version, file} }
+func npmNeed(name, version, file string) lockfile.Need {
+	return lockfile.Need{Ecosystem: "npm", Package: name, Version: version, File: file}
+}
 
-var tree = []Need{
+var tree = []lockfile.Need{
 	npmNeed("@pub/scoped", "2.1.0", "scoped-2.1.0.tgz"), npmNeed("left-dep", "1.1.0", "left-dep-1.1.0.tgz"),
 }
 
-func TestRead(t *testing.T) {
+func TestLockFiles(t *testing.T) {
 	for _, c := range []struct {
 		name, text string
-		want       []Need
+		want       []lockfile.Need
 		skipped    int
 	}{
 		{"package-lock.json", `{"lockfileVersion": 3, "packages": {"": {"name": "me"}, "node_modules/left-dep": {"version": "1.1.0"},
@@ -33,8 +37,8 @@ func TestRead(t *testing.T) {
 			"\n\"alias@npm:left-dep@1.1.0\":\n  version \"1.1.0\"\n", tree, 0},
 		{"yarn.lock", "# generated\n\n__metadata:\n  version: 8\n\n\"@pub/scoped@npm:^2.0.0\":\n  version: 2.1.0\n  resolution: \"@pub/scoped@npm:2.1.0\"\n\n\"left-dep@npm:^1.0.0\":\n" +
 			"  version: 1.1.0\n  resolution: \"left-dep@npm:1.1.0\"\n\n\"me@workspace:.\":\n  resolution: \"me@workspace:.\"\n\n\"g@https://host/g.git\":\n  resolution: \"g@https://host/g.git#commit=abc\"\n", tree, 1},
-		{"requirements-dev.txt", "# what we need\n--index-url https://host/simple\nApple_Pie[extra] == 1.0 ; python_version > '3'\npear==2.0.0 \\\n    --hash=sha256:abc\nplum>=1\n-r other.txt\nexact===1.0\r\n", []Need{
-			{"pypi", "apple-pie", "1.0", ""}, {"pypi", "exact", "1.0", ""}, {"pypi", "pear", "2.0.0", ""},
+		{"requirements-dev.txt", "# what we need\n--index-url https://host/simple\nApple_Pie[extra] == 1.0 ; python_version > '3'\npear==2.0.0 \\\n    --hash=sha256:abc\nplum>=1\n-r other.txt\nexact===1.0\r\n", []lockfile.Need{
+			{Ecosystem: "pypi", Package: "apple-pie", Version: "1.0", File: ""}, {Ecosystem: "pypi", Package: "exact", Version: "1.0", File: ""}, {Ecosystem: "pypi", Package: "pear", Version: "2.0.0", File: ""},
 		}, 1},
 		{"uv.lock", `version = 1
 
@@ -57,10 +61,10 @@ wheels = [
 name = "g"
 version = "1.0"
 source = { git = "https://host/g?rev=abc" }
-`, []Need{{"pypi", "apple-pie", "1.0", "apple_pie-1.0-py3-none-any.whl"}, {"pypi", "apple-pie", "1.0", "apple_pie-1.0.tar.gz"}}, 2},
+`, []lockfile.Need{{Ecosystem: "pypi", Package: "apple-pie", Version: "1.0", File: "apple_pie-1.0-py3-none-any.whl"}, {Ecosystem: "pypi", Package: "apple-pie", Version: "1.0", File: "apple_pie-1.0.tar.gz"}}, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, skipped, err := Read(c.name, []byte(c.text))
+			got, skipped, err := lockfile.Read(All().LockFiles(), c.name, []byte(c.text))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -73,12 +77,12 @@ source = { git = "https://host/g?rev=abc" }
 
 // The files are read as what they are, JSON, YAML and TOML, and not as the layout that one version
 // of a tool happens to write.
-func TestReadSpellings(t *testing.T) {
-	pear := []Need{{"pypi", "pear", "2.0", "pear-2.0-py3-none-any.whl"}, {"pypi", "pear", "2.0", "pear-2.0.tar.gz"}}
+func TestLockFilesSpellings(t *testing.T) {
+	pear := []lockfile.Need{{Ecosystem: "pypi", Package: "pear", Version: "2.0", File: "pear-2.0-py3-none-any.whl"}, {Ecosystem: "pypi", Package: "pear", Version: "2.0", File: "pear-2.0.tar.gz"}}
 	const at = "https://files.pythonhosted.org/packages/aa/"
 	for _, c := range []struct {
 		what, name, text string
-		want             []Need
+		want             []lockfile.Need
 		skipped          int
 	}{
 		{"literal strings, tables of tables", "uv.lock", "[[package]]\nname = 'pear'\n[package.source]\nregistry = 'https://pypi.org/simple'\n[package.sdist]\nurl = '" + at +
@@ -101,7 +105,7 @@ func TestReadSpellings(t *testing.T) {
 			"    resolution: '@pub/scoped@npm:2.1.0::x=y'\n", tree, 0},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			got, skipped, err := Read(c.name, []byte(c.text))
+			got, skipped, err := lockfile.Read(All().LockFiles(), c.name, []byte(c.text))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -114,7 +118,7 @@ func TestReadSpellings(t *testing.T) {
 
 // What cannot be read is refused with its line, and nesting without end is refused as well: no
 // stack grows with it.
-func TestReadNamesTheLine(t *testing.T) {
+func TestLockFilesNamesTheLine(t *testing.T) {
 	deep := strings.Repeat("[", 1<<20)
 	for _, c := range []struct{ name, text, want string }{
 		{"uv.lock", "version = 1\n[[package]]\nname = pear\n", "uv.lock: not TOML as uv writes it: line 3: "},
@@ -126,47 +130,47 @@ func TestReadNamesTheLine(t *testing.T) {
 		{"pnpm-lock.yaml", "a: " + deep, "line 1: exceeded max depth"},
 		{"yarn.lock", "\n__metadata:\n  version: 8\n\n\"a@npm:1\":\n  resolution: \"a@npm:1.0.0\n", "yarn.lock: not YAML as yarn writes it: line 7: "},
 	} {
-		if _, _, err := Read(c.name, []byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, _, err := lockfile.Read(All().LockFiles(), c.name, []byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v; want %q in\n%.80s", c.name, err, c.want, c.text)
 		}
 	}
 }
 
-func TestReadRefuses(t *testing.T) {
-	if _, _, err := Read("Cargo.lock", nil); !errors.Is(err, ErrUnknown) {
+func TestLockFilesRefuses(t *testing.T) {
+	if _, _, err := lockfile.Read(All().LockFiles(), "Cargo.lock", nil); !errors.Is(err, lockfile.ErrUnknown) {
 		t.Errorf("Cargo.lock: %v", err)
 	}
 	for name, text := range map[string]string{
 		"package-lock.json": `{"lockfileVersion": 1, "dependencies": {}}`, "npm-shrinkwrap.json": "x", "pnpm-lock.yaml": "\t:", "uv.lock": "version = 1",
 	} {
-		if _, _, err := Read(name, []byte(text)); err == nil || !strings.Contains(err.Error(), name) {
+		if _, _, err := lockfile.Read(All().LockFiles(), name, []byte(text)); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
 // The time grows with the file and not with its square.
-func TestReadManyPackages(t *testing.T) {
+func TestLockFilesManyPackages(t *testing.T) {
 	const packages = 60_000
 	text := []byte("packages:\n")
 	for i := range packages {
 		text = fmt.Appendf(text, "  pkg%d@1.0.0: {}\n", i)
 	}
 	start := time.Now()
-	needs, _, err := Read("pnpm-lock.yaml", text)
+	needs, _, err := lockfile.Read(All().LockFiles(), "pnpm-lock.yaml", text)
 	if took := time.Since(start); err != nil || len(needs) != packages || took > 15*time.Second {
 		t.Errorf("%d of %d packages in %v, %v", len(needs), packages, took, err)
 	}
 }
 
 // Whatever stands in a lock file, a need is a name and a file that the protocol has.
-func FuzzRead(f *testing.F) {
+func FuzzLockFiles(f *testing.F) {
 	f.Add("package-lock.json", `{"packages": {"node_modules/../../x": {"version": "1.0.0/../.."}}}`)
 	f.Add("yarn.lock", "\"a@1\":\n  version \"1.0.0\"\n")
 	f.Add("uv.lock", "[[package]]\nname = \"a\"\nsource = { registry = \"x\" }\nsdist = { url = \"https://h/a-1.0.tar.gz\" }\n")
 	f.Add("pnpm-lock.yaml", "packages: {a@1.0.0: {}}\n---\npackages: {b@1.0.0: *a}\n")
 	f.Fuzz(func(t *testing.T, name, text string) {
-		needs, _, err := Read(name, []byte(text))
+		needs, _, err := lockfile.Read(All().LockFiles(), name, []byte(text))
 		if err != nil {
 			return
 		}

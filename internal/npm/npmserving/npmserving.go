@@ -1,0 +1,146 @@
+// Package npmserving is npm as an ecosystem that can be served: what its clients ask for, its
+// documents, its mirrors, its lock files and its tool.
+package npmserving
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/ecluse-gate/ecluse/internal/gate"
+	"github.com/ecluse-gate/ecluse/internal/mirror"
+	"github.com/ecluse-gate/ecluse/internal/npm"
+	"github.com/ecluse-gate/ecluse/internal/npm/mirrortarget"
+	"github.com/ecluse-gate/ecluse/internal/npm/packument"
+	"github.com/ecluse-gate/ecluse/internal/npm/publication"
+	"github.com/ecluse-gate/ecluse/internal/registry"
+	"github.com/ecluse-gate/ecluse/internal/serving"
+)
+
+// Ecosystem is npm.
+func Ecosystem() serving.Ecosystem {
+	return serving.Ecosystem{
+		Ecosystem:     npm.Definition(),
+		Protocol:      protocol(),
+		ParseName:     npm.ParseName,
+		Read:          read,
+		Refusal:       serving.Refusal{ContentType: "application/json", Body: npm.ErrorBody},
+		PublishHeader: []string{"Npm-Otp", "Npm-Command", "Npm-Scope", "Npm-Auth-Type"},
+		Mirror:        target,
+		LockFiles:     lockFiles(),
+		Words:         serving.Words{Upstream: "npm registry", Served: "npm registry", Entry: "/", Token: "npm: _authToken"},
+		Upstream:      ask,
+	}
+}
+
+// protocol lends the npm protocol to the gate.
+func protocol() gate.Ecosystem {
+	return gate.Ecosystem{
+		Name:          npm.Ecosystem,
+		ListingAccept: "application/json",
+		ListingPath:   npm.ListingPath,
+		ArtifactPath:  npm.ArtifactPath,
+		KeyOfFile:     npm.VersionOfFile,
+		Scan: func(p registry.Package, src registry.Source) (registry.Document, error) {
+			return packument.Scan(p, src.Body)
+		},
+		Render:        packument.Render,
+		RenderVersion: renderVersion,
+	}
+}
+
+func renderVersion(v registry.View, selector string) (registry.Rendering, bool, error) {
+	part, i, ok := packument.ResolveTag(v, selector)
+	for p := 0; !ok && p < len(v.Parts); p++ {
+		// the version belongs to the first part that holds it
+		if i = v.Parts[p].Document.Lookup(selector); i >= 0 {
+			part, ok = p, true
+		}
+	}
+	if !ok || !v.Parts[part].Keep[i] {
+		return registry.Rendering{}, false, nil
+	}
+	body, err := packument.RenderVersion(v.Parts[part].Document, i, v.Base)
+	return registry.Rendering{Body: body, ContentType: "application/json", Versions: 1}, true, err
+}
+
+// read says what a request asks for. It looks at the escaped path, so that a scoped name's encoded
+// slash stays what it is (C26).
+func read(r *http.Request, path string) serving.Ask {
+	route, err := npm.ParsePath(path)
+	if err != nil {
+		return refuse(http.StatusNotFound, err.Error())
+	}
+	name, form := route.Package.Name, serving.Form{Name: npm.Negotiate(strings.Join(r.Header.Values("Accept"), ","))}
+	switch route.Kind {
+	case npm.RouteListing:
+		if r.Method == http.MethodPut {
+			return serving.Ask{Route: "npm_publish", Want: publish(name)}
+		}
+		return serving.Ask{Route: "npm_listing", Want: serving.Listing{Name: name, Form: form}}
+	case npm.RouteVersion:
+		return serving.Ask{Route: "npm_version", Want: serving.Version{Name: name, Selector: route.Version, Form: form}}
+	case npm.RouteArtifact:
+		return serving.Ask{Route: "npm_artifact", Want: serving.File{Name: name, File: route.File}}
+	case npm.RoutePing:
+		return serving.Ask{Want: serving.Reply{ContentType: "application/json", Body: []byte("{}")}}
+	case npm.RouteSearch:
+		return refuse(http.StatusNotImplemented, "this gate does not support search")
+	case npm.RouteAudit:
+		return refuse(http.StatusNotImplemented, "this gate does not support audits; run npm audit against a registry that does")
+	case npm.RouteService:
+		return refuse(http.StatusNotImplemented, "this gate does not support this endpoint of the npm registry")
+	default:
+		return refuse(http.StatusNotFound, "not a path of the npm registry protocol")
+	}
+}
+
+func refuse(status int, message string) serving.Ask {
+	return serving.Ask{Want: serving.Refuse{Status: status, Message: message}}
+}
+
+// publish brings a package by the npm protocol: PUT /name.
+func publish(name string) serving.Publish {
+	return serving.Publish{
+		Method: http.MethodPut, Allow: "GET, HEAD", Name: name, Path: npm.ListingPath(name),
+		Check: func(body io.Reader) (string, error) {
+			err := publication.Check(body, name)
+			if errors.Is(err, publication.ErrDocument) {
+				err = &serving.BadPackage{Err: err}
+			}
+			return name, err
+		},
+	}
+}
+
+func target(r serving.Registry) (mirror.Target, error) {
+	t, err := r.Open(r.URL)
+	if err != nil {
+		return nil, err
+	}
+	return &mirrortarget.Target{Target: t, Token: r.Token}, nil
+}
+
+// ask asks npm on this machine for its registry.
+func ask(ctx context.Context, environ []string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "npm", "config", "get", "registry")
+	cmd.Env = environ
+	cmd.WaitDelay = time.Second
+	out, err := cmd.Output()
+	switch {
+	case errors.Is(err, exec.ErrNotFound):
+		return "", errors.New("npm is not installed")
+	case ctx.Err() != nil:
+		return "", fmt.Errorf("npm config get registry: %v", context.Cause(ctx))
+	case err != nil:
+		return "", fmt.Errorf("npm config get registry: %v", err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
