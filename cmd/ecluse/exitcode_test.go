@@ -43,9 +43,15 @@ func exitsWith(ts *testscript.TestScript, neg bool, args []string) {
 // play runs the command in this process.
 func play(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
+	return playWith(t, nil, args...)
+}
+
+// playWith is play with variables of the environment.
+func playWith(t *testing.T, environ []string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
 	var out, errs bytes.Buffer
 	code = run(&cli.System{
-		Args: args, Environ: []string{"PATH=" + os.Getenv("PATH")},
+		Args: args, Environ: append([]string{"PATH=" + os.Getenv("PATH")}, environ...),
 		Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Context: t.Context(),
 	})
 	return code, out.String(), errs.String()

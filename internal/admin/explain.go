@@ -23,6 +23,8 @@ type Explanation struct {
 	// AdmittedAt is the time from which the version will be admitted, in RFC 3339, when time alone
 	// decides; else null.
 	AdmittedAt *string `json:"admitted_at"`
+	// Error says why nothing is known of the package now; the fields of a verdict are then empty.
+	Error string `json:"error,omitempty"`
 }
 
 // Explain judges "ECOSYSTEM:NAME[@VERSION]" as the mounts do.

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"time"
 
-
 	"github.com/ecluse-gate/ecluse/internal/durable/spool"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )

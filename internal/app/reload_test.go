@@ -126,12 +126,11 @@ func TestReloadAdvisories(t *testing.T) {
 func TestReloadIsAllOrNothing(t *testing.T) {
 	inWorld(t, "", func(w *world) {
 		w.public.Publish("a", "1.0.0", longAgo, nil)
-		if err := os.WriteFile(filepath.Join(w.dataDir, "advisories"), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
 		cfg := w.config("advisories: {source: '" + t.TempDir() + "'}\nrules: {known-bad: {type: DenyIfAdvisory, minCVSS: 7, ecosystems: [npm]}}")
 		cfg.Auth.Tokens = []config.Token{{Name: "ann", Secret: config.NewSecret("tok-a")}}
-		w.app.Reload(w.t.Context(), cfg, nil)
+		ended, end := context.WithCancel(w.t.Context())
+		end()
+		w.app.Reload(ended, cfg, nil)
 		w.want(w.get("/npm/a"), 200, -1)
 		if n := len(w.lines("reload failed; keeping the current rules")); n != 1 {
 			t.Errorf("log: %s", w.log)

@@ -37,7 +37,7 @@ func preview(ctx context.Context, w io.Writer, admin string, cfg *config.Config)
 	var rows []adminapi.Change
 	if resp.StatusCode != http.StatusOK {
 		body, _ := io.ReadAll(io.LimitReader(resp.Body, maxStatus))
-		return refused(admin, resp, body)
+		return refused(admin, resp.Status, body)
 	}
 	if err := json.NewDecoder(io.LimitReader(resp.Body, 256<<20)).Decode(&rows); err != nil {
 		return fmt.Errorf("ask the gate at %s: %v", admin, err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"strings"
 	"text/tabwriter"
@@ -125,31 +126,25 @@ func withToken(req *http.Request, token string) *http.Request {
 }
 
 // refused is what an answer of the admin listener other than 200 comes to.
-func refused(admin string, resp *http.Response, body []byte) error {
+func refused(admin, status string, body []byte) error {
 	text, _, _ := strings.Cut(string(body), "\n")
-	return fmt.Errorf("ask the gate at %s: it answered %s: %.200q", admin, resp.Status, text)
+	return fmt.Errorf("ask the gate at %s: it answered %s: %.200q", admin, status, text)
 }
 
 // askAdmin reads one answer of the admin listener.
 func askAdmin(ctx context.Context, admin, token, path string) ([]byte, error) {
-	address := strings.TrimSuffix(admin, "/") + path
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
-	if err != nil {
+	at := strings.TrimSuffix(admin, "/")
+	if _, err := url.Parse(at); err != nil {
 		return nil, &cli.ExitError{Code: cli.Usage, Err: fmt.Errorf("--admin %s: %v", admin, err)}
 	}
-	resp, err := http.DefaultClient.Do(withToken(req, token))
-	if err != nil {
-		return nil, fmt.Errorf("ask the gate at %s: %v; is it running, and is --admin its admin address?", admin, err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxStatus))
+	got, err := adminGet(ctx, at, token, path, maxStatus)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("ask the gate at %s: %v", admin, err)
-	case resp.StatusCode != http.StatusOK:
-		return nil, refused(admin, resp, body)
+		return nil, fmt.Errorf("ask the gate at %s: %v; is it running, and is --admin its admin address?", admin, err)
+	case got.code != http.StatusOK:
+		return nil, refused(admin, got.status, got.body)
 	}
-	return body, nil
+	return got.body, nil
 }
 
 func writeStatus(w io.Writer, rows []adminapi.Authority) error {
