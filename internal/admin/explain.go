@@ -23,6 +23,10 @@ type Explanation struct {
 	// AdmittedAt is the time from which the version will be admitted, in RFC 3339, when time alone
 	// decides; else null.
 	AdmittedAt *string `json:"admitted_at"`
+	// From is "private" or "public", the registry that has the version.
+	From string `json:"from,omitempty"`
+	// Hidden reports a public version that clients do not meet, since the private registry has it.
+	Hidden bool `json:"hidden,omitempty"`
 	// Error says why nothing is known of the package now; the fields of a verdict are then empty.
 	Error string `json:"error,omitempty"`
 }
@@ -39,7 +43,10 @@ func (a *Admin) Explain(ctx context.Context, text string) ([]Explanation, error)
 	}
 	out := make([]Explanation, 0, len(found))
 	for _, e := range found {
-		row := Explanation{Package: g.Ecosystem() + ":" + name, Version: e.Version, File: e.File, Admit: e.Admit, Rule: e.Rule, Reason: e.Reason}
+		row := Explanation{Package: g.Ecosystem() + ":" + name, Version: e.Version, File: e.File, Admit: e.Admit, Rule: e.Rule, Reason: e.Reason, From: "public", Hidden: e.Hidden}
+		if e.Private || e.Rule == "first-party" {
+			row.From = "private"
+		}
 		if !e.AdmittedAt.IsZero() {
 			at := e.AdmittedAt.Add(time.Second - 1).UTC().Truncate(time.Second).Format(time.RFC3339)
 			row.AdmittedAt = &at

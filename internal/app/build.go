@@ -213,7 +213,7 @@ func (b *builder) mount(e gate.Ecosystem) (*gate.Gate, error) {
 	return b.gate(gate.Options{
 		Publish:   publish,
 		Ecosystem: e, Public: public, Files: files, Private: private,
-		DegradePrivate: m.PrivateFailure == config.Degrade, FirstParty: m.FirstParty,
+		DegradePrivate: m.PrivateFailure == config.Degrade, JudgePrivate: m.PrivateRules == config.AllRules, FirstParty: m.FirstParty,
 	}), nil
 }
 

@@ -77,6 +77,7 @@ type Mount struct {
 	Files          []*url.URL
 	Private        *url.URL // nil: there is none
 	PrivateFailure PrivateFailure
+	PrivateRules   PrivateRules
 	FirstParty     []policy.Pattern // packages that resolve privately only
 	Mirror         Mirror
 	Publish        Publish
@@ -108,6 +109,15 @@ func newConfig(known registry.Ecosystems) *Config {
 
 // key is the full name of one of the mount's keys.
 func (m *Mount) key(name string) string { return "mounts." + m.Ecosystem + "." + name }
+
+// PrivateRules says which rules judge the private versions that are not first-party (R105).
+type PrivateRules string
+
+// The values of PrivateRules.
+const (
+	DenyRules PrivateRules = "deny"
+	AllRules  PrivateRules = "all"
+)
 
 // PrivateFailure says what a failing private upstream means for a listing (spec R93).
 type PrivateFailure string

@@ -66,6 +66,9 @@ func mountKeys(e registry.Ecosystem, known registry.Ecosystems) []key {
 	add(key{path: "privateFailure", def: string(Refuse), oneOf: []string{string(Refuse), string(Degrade)}}, func(m *Mount) any {
 		return (*string)(&m.PrivateFailure)
 	})
+	add(key{path: "privateRules", def: string(DenyRules), oneOf: []string{string(DenyRules), string(AllRules)}}, func(m *Mount) any {
+		return (*string)(&m.PrivateRules)
+	})
 	add(key{path: keyFirstParty}, func(m *Mount) any { return packageNames{&m.FirstParty, known} })
 	if e.HasScopes {
 		words := []string{PathEncoded, PathLiteral}

@@ -77,6 +77,9 @@ type Options struct {
 	// FirstParty names packages that resolve privately only.
 	FirstParty []policy.Pattern
 	Policy     *policy.Set
+	// JudgePrivate applies every rule to private versions that are not first-party; without it those
+	// that deny are applied.
+	JudgePrivate bool
 	// MinPublic and MinTrusted are the weakest integrity that public and private versions may have.
 	MinPublic, MinTrusted integrity.Floor
 	// Store keeps verified public files; nil keeps none.

@@ -141,7 +141,7 @@ func (g *Gate) pick(r ListingRequest, res resolved, selector string) (out regist
 func (g *Gate) deniedVersion(now time.Time, name string, res resolved, version string) error {
 	if res.private != nil {
 		if i := res.private.Lookup(version); i >= 0 {
-			return g.floor(name, res.private.Versions()[i], g.opts.MinTrusted)
+			return g.deniedPrivate(now, g.Rules(), name, res, i)
 		}
 	}
 	if res.public != nil {

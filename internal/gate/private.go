@@ -21,13 +21,13 @@ func (g *Gate) privateArtifact(ctx context.Context, r ArtifactRequest, key strin
 	if i < 0 {
 		return nil, false, nil
 	}
-	a, err = g.listedFile(ctx, r, doc.Versions()[i])
+	a, err = g.listedFile(ctx, r, key, doc.Versions()[i])
 	return a, true, err
 }
 
 // listedFile is the file of a version that the private listing names.
-func (g *Gate) listedFile(ctx context.Context, r ArtifactRequest, v registry.Version) (*Artifact, error) {
-	if err := g.floor(r.Name, v, g.opts.MinTrusted); err != nil {
+func (g *Gate) listedFile(ctx context.Context, r ArtifactRequest, key string, v registry.Version) (*Artifact, error) {
+	if err := g.admitPrivate(ctx, r.Name, key, v); err != nil {
 		return nil, err
 	}
 	if len(v.Artifacts) == 0 || r.Companion && v.Artifacts[0].Companion == nil {

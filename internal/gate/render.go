@@ -62,12 +62,12 @@ func (g *Gate) renderMerged(r ListingRequest, res resolved) (*documents.Rendered
 	return documents.NewRendered(out, public), nil
 }
 
-// parts are the documents of a listing with what may be served of each: every private version, and
-// the public ones that the rules admit. Nothing to serve at all is an error that says why.
+// parts are the documents of a listing with what may be served of each: the private versions that no
+// rule denies, and the public ones that the rules admit. Nothing to serve at all is an error that says why.
 func (g *Gate) parts(now time.Time, set *policy.Set, name string, res resolved) (parts []registry.Part, a admission, err error) {
 	count := 0
 	if res.private != nil {
-		keep, n := g.trusted(res.private)
+		keep, n := g.trusted(now, set, name, res, g.opts.Metrics.Denial)
 		parts = append(parts, registry.Part{Document: res.private, Keep: keep})
 		count = n
 	}
@@ -84,22 +84,11 @@ func (g *Gate) parts(now time.Time, set *policy.Set, name string, res resolved) 
 	case res.private == nil:
 		return nil, a, &NotFound{What: name}
 	case len(res.private.Versions()) > 0:
-		return nil, a, &Denied{What: name, Verdict: floorVerdict(g.opts.MinTrusted)}
+		return nil, a, g.deniedPrivate(now, set, name, res, len(res.private.Versions())-1)
 	case res.private.Dropped() > 0:
 		return nil, a, &BadUpstream{Reason: "the private registry's document contains no usable version"}
 	}
 	return nil, a, &NotFound{What: "any version of " + name}
-}
-
-// trusted is which private versions may be served: all that meet the floor.
-func (g *Gate) trusted(doc registry.Document) (keep []bool, count int) {
-	keep = make([]bool, len(doc.Versions()))
-	for i, v := range doc.Versions() {
-		if keep[i] = g.opts.MinTrusted.Meets(v); keep[i] {
-			count++
-		}
-	}
-	return keep, count
 }
 
 func (g *Gate) view(r ListingRequest, parts []registry.Part) registry.View {

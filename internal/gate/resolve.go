@@ -57,7 +57,7 @@ func (g *Gate) resolve(ctx context.Context, name, authorization string) (resolve
 	if !g.firstParty(name) {
 		got, err := g.documents.Get(ctx, name, g.opts.TTL)
 		if err != nil {
-			return g.withoutPublic(res, err)
+			return g.withoutPublic(name, res, err)
 		}
 		res = res.with(got)
 	}
@@ -70,12 +70,12 @@ func (g *Gate) resolve(ctx context.Context, name, authorization string) (resolve
 // withoutPublic serves the private versions while the public upstream cannot answer, and says so
 // (R43); with none to serve, the client hears of the public trouble, or of the longer wait of two
 // (R44).
-func (g *Gate) withoutPublic(res resolved, cause error) (resolved, error) {
+func (g *Gate) withoutPublic(name string, res resolved, cause error) (resolved, error) {
 	_, transient := errors.AsType[*Unavailable](cause)
 	_, bad := errors.AsType[*BadUpstream](cause)
 	servable := 0
 	if res.private != nil {
-		_, servable = g.trusted(res.private)
+		_, servable = g.trusted(time.Now(), g.Rules(), name, res, func(string) {})
 	}
 	if servable == 0 || !transient && !bad {
 		return resolved{}, orFailed(res.failed, cause)

@@ -144,6 +144,19 @@ func (s *Set) Evaluate(now time.Time, subject Subject) Verdict {
 	return v
 }
 
+// Denies gives the denial of a rule that refuses, and false where none does: an age that is not
+// reached, and that nothing admits, are no refusals. It is for versions from a registry that is
+// trusted to hold what was chosen (R105). Dated tells that the publish time decided.
+func (s *Set) Denies(now time.Time, subject Subject) (v Verdict, dated, denied bool) {
+	q := question{now: now, Subject: subject, advisories: s.advisories}
+	o := s.find(q)
+	if o.decision != deny {
+		return Verdict{}, false, false
+	}
+	_, dated = o.rule.rule.(notAfter)
+	return Verdict{Rule: o.rule.name, Reason: o.rule.rule.explain(q, o.finding), Temporary: o.temporary}, dated, true
+}
+
 // Admits is Evaluate without the words, for whole listings: whether the version is admitted, and
 // else by which rule it is denied and the time from which it will be admitted (zero when time does
 // not decide).

@@ -73,7 +73,7 @@ func (e *explain) run(c *cobra.Command, args []string) error {
 		}
 		return failed[0]
 	}
-	denied := func(r admin.Explanation) bool { return !r.Admit }
+	denied := func(r admin.Explanation) bool { return !r.Admit && !r.Hidden }
 	if e.exitCode && slices.ContainsFunc(rows, denied) {
 		return &cli.ExitError{Code: cli.Refused}
 	}
@@ -172,6 +172,9 @@ func (e *explain) write(rows []admin.Explanation) error {
 		}
 		if r.File != "" {
 			what += " " + r.File
+		}
+		if r.Hidden {
+			verdict = "hidden"
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", what, verdict, r.Rule, r.Reason)
 	}

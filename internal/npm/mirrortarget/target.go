@@ -18,7 +18,7 @@ import (
 // Tag is the dist-tag under which versions are published to an npm mirror. Registries want a tag
 // with each version; this one is nobody's choice, so that "latest" and all others stay what they
 // are.
-const Tag = "ecluse-mirror"
+const Tag = packument.MirrorTag
 
 // Target is an npm registry as a mirror.
 type Target struct {

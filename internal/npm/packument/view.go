@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"unicode"
 
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
@@ -111,10 +113,16 @@ func (w *view) timed() bool {
 	})
 }
 
+// MirrorTag is the dist-tag under which the mirror publishes: registries require one. It says
+// nothing that its publisher said, and is not served.
+const MirrorTag = "ecluse-mirror"
+
 // resolveTags decides the dist-tags. A tag is the first part's in which it points to a served
-// version; otherwise it is dropped, but for latest, which falls back.
+// version. One whose version is withheld moves to the newest served one of the same line that is
+// not above it, and is left out where there is none; latest falls back further. No tag is made up,
+// but for latest where all that is known of a package is what the mirror copied.
 func (w *view) resolveTags() {
-	done := make(map[string]bool)
+	done := map[string]bool{MirrorTag: true}
 	for _, d := range w.parts {
 		for _, t := range d.tags {
 			if done[t.name] {
@@ -126,9 +134,68 @@ func (w *view) resolveTags() {
 			}
 		}
 	}
-	if !done["latest"] && len(w.picks) > 0 {
+	for _, d := range w.parts {
+		for _, t := range d.tags {
+			if done[t.name] || t.name == "latest" || d.Lookup(t.version) < 0 {
+				continue
+			}
+			if moved := w.below(t.version); moved != "" {
+				t.version = moved
+				w.tags = append(w.tags, t)
+				done[t.name] = true
+			}
+		}
+	}
+	if !done["latest"] && w.hasLatest() && len(w.picks) > 0 {
 		w.tags = append(w.tags, tag{key: `"latest"`, name: "latest", version: w.fallback()})
 	}
+}
+
+// hasLatest reports whether there is to be a latest at all.
+func (w *view) hasLatest() bool {
+	for _, d := range w.parts {
+		if _, ok := d.tagIndex["latest"]; ok {
+			return true
+		}
+	}
+	_, copied := w.parts[0].tagIndex[MirrorTag]
+	return copied && len(w.parts) == 1
+}
+
+// below is the newest served version of the line of another that is not above it: live before
+// deprecated, and the highest of those. Empty means none.
+func (w *view) below(version string) string {
+	ceilingRank, of := readCore(version).rank(), line(version)
+	if ceilingRank == 0 {
+		return ""
+	}
+	var best candidate
+	for _, p := range slices.Backward(w.picks) {
+		c := w.parts[p.part].candidate(int(p.i), version, ceilingRank)
+		if c.rank != 0 && c.worth&worthNotNewer != 0 && line(c.version) == of && c.better(best) {
+			best = c
+		}
+	}
+	return best.version
+}
+
+// line is what a version belongs to beside its number: nothing for a stable one, else the word that
+// its prerelease begins with, such as beta; a prerelease that begins with a number is of the line
+// "0".
+func line(version string) string {
+	version, _, _ = strings.Cut(version, "+")
+	_, pre, ok := strings.Cut(version, "-")
+	if !ok {
+		return ""
+	}
+	end := strings.IndexFunc(pre, func(r rune) bool { return !unicode.IsLetter(r) })
+	switch {
+	case end == 0:
+		return "0"
+	case end > 0:
+		return pre[:end]
+	}
+	return pre
 }
 
 // fallback is the version that latest falls to: of the served ones preferably not newer than what

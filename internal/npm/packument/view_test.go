@@ -54,10 +54,11 @@ func TestLatestFallsBack(t *testing.T) {
 		{"2.0.0 3.0.0 4.0.0", "2.0.0", "2.0.0", "4.0.0"},       // unless there is nothing else
 		{"1.0.0-a 1.0.0-b 1.0.0", "1.0.0", "1.0.0", "1.0.0-b"}, // only prereleases are left
 		{"1.0.0-rc.9 1.0.0-rc.10 1.0.0-rc.11", "1.0.0-rc.11", "1.0.0-rc.11", "1.0.0-rc.10"},
-		{"1.0.0! 2.0.0", "2.0.0", "2.0.0", "1.0.0"},            // deprecated is better than none
-		{"1.0.0! 1.5.0-rc.1 2.0.0", "2.0.0", "2.0.0", "1.0.0"}, // and stable
-		{"1.0.0 2.0.0", "9.9.9", "", "2.0.0"},                  // it pointed to nothing
-		{"1.0.0 2.0.0", "", "", "2.0.0"},                       // there was none
+		{"1.0.0! 2.0.0", "2.0.0", "2.0.0", "1.0.0"},                        // deprecated is better than none
+		{"1.0.0! 1.5.0-rc.1 2.0.0", "2.0.0", "2.0.0", "1.0.0"},             // and stable
+		{"1.0.0 2.0.0", "9.9.9", "", "2.0.0"},                              // it pointed to nothing
+		{"1.0.0 2.0.0", "", "", ""},                                        // there was none (rw-024)
+		{"6.0.2 6.0.3 6.1.0-dev.1 6.1.0-dev.2", "6.0.3", "6.0.3", "6.0.2"}, // rw-023
 		{"1.0.0 2.0.0", "nonsense", "", "2.0.0"},
 		{"1.0.0-rc.1 1.0.0-rc.2 1.0.0", "1.0.0-rc.2", "1.0.0-rc.2", "1.0.0-rc.1"}, // 1.0.0 is newer
 		// what is not semver comes last
@@ -78,15 +79,57 @@ func TestLatestFallsBack(t *testing.T) {
 	}
 }
 
-// Other dist-tags that point to a version that is not served are dropped; of one given twice the
-// last counts.
+// Other dist-tags whose version is withheld move down their line; those that point to nothing are
+// dropped; of one given twice the last counts.
 func TestTagsAreRepaired(t *testing.T) {
 	doc := scanned(t, "x", listingOf("x", plainVersions("1.0.0 2.0.0 3.0.0"),
 		`"dist-tags":{"latest":"3.0.0","next":"3.0.0","old":"1.0.0","gone":"0.0.1","odd \u00e9":"2.0.0","twice":"3.0.0","twice":"1.0.0","number":7}`))
-	if got := fmt.Sprint(tagsOf(t, keeping(doc, but("3.0.0")))); got != "map[latest:2.0.0 odd é:2.0.0 old:1.0.0 twice:1.0.0]" {
+	if got := fmt.Sprint(tagsOf(t, keeping(doc, but("3.0.0")))); got != "map[latest:2.0.0 next:2.0.0 odd é:2.0.0 old:1.0.0 twice:1.0.0]" {
 		t.Error(got)
 	}
-	if got := fmt.Sprint(tagsOf(t, keeping(scanned(t, "x", listingOf("x", plainVersions("1.0.0"), `"dist-tags":[]`)), all))); got != "map[latest:1.0.0]" {
+	if got := fmt.Sprint(tagsOf(t, keeping(scanned(t, "x", listingOf("x", plainVersions("1.0.0"), `"dist-tags":[]`)), all))); got != "map[]" {
+		t.Error(got)
+	}
+}
+
+// A tag moves as the clients' own age rules move it: to the newest served version of its line that
+// is not above it. None is made up (rw-023, rw-024).
+func TestTagsFallBack(t *testing.T) {
+	for _, c := range []struct{ versions, tag, withheld, want string }{
+		{"1.0.0 1.1.0 2.0.0", "2.0.0", "2.0.0", "1.1.0"},
+		{"1.0.0 2.0.0 3.0.0", "2.0.0", "2.0.0", "1.0.0"}, // never up
+		{"1.0.0 2.0.0-beta.1 2.0.0-beta.2", "2.0.0-beta.2", "2.0.0-beta.2", "2.0.0-beta.1"},
+		{"1.0.0 2.0.0-rc.1 2.0.0-beta.2", "2.0.0-beta.2", "2.0.0-beta.2", ""}, // another line, and a stable one
+		{"1.0.0-beta.9 2.0.0-beta.10 2.0.0-beta.2", "2.0.0-beta.10", "2.0.0-beta.10", "2.0.0-beta.2"},
+		{"0.0.0-canary-aa-20250101 0.0.0-canary-bb-20250102", "0.0.0-canary-bb-20250102", "0.0.0-canary-bb-20250102", "0.0.0-canary-aa-20250101"},
+		{"1.0.0-20250101 1.0.0-20250102", "1.0.0-20250102", "1.0.0-20250102", "1.0.0-20250101"},
+		{"1.0.0 1.1.0! 2.0.0", "2.0.0", "2.0.0", "1.0.0"}, // live before deprecated
+		{"1.0.0! 2.0.0", "2.0.0", "2.0.0", "1.0.0"},
+		{"1.0.0 2.0.0", "9.9.9", "", ""}, // it points to nothing
+		{"1.0.0 1.0beta", "1.0beta", "1.0beta", ""},
+		{"1.0.0+b 2.0.0+a", "2.0.0+a", "2.0.0+a", "1.0.0+b"},
+	} {
+		doc := scanned(t, "x", listingOf("x", plainVersions(c.versions), `"dist-tags":{"next":"`+c.tag+`"}`))
+		got := tagsOf(t, keeping(doc, but(strings.Fields(c.withheld)...)))
+		want := "map[]"
+		if c.want != "" {
+			want = "map[next:" + c.want + "]"
+		}
+		if fmt.Sprint(got) != want {
+			t.Errorf("next %q of %q without %q: %v, want %s", c.tag, c.versions, c.withheld, got, want)
+		}
+	}
+}
+
+// The mirror's own tag is not its publishers': clients do not see it, and where it is all there is,
+// latest is computed.
+func TestMirrorTag(t *testing.T) {
+	private := scanned(t, "x", listingOf("x", plainVersions("1.0.0 2.0.0"), `"dist-tags":{"ecluse-mirror":"1.0.0"}`))
+	if got := fmt.Sprint(tagsOf(t, keeping(private, all))); got != "map[latest:2.0.0]" {
+		t.Error(got)
+	}
+	public := scanned(t, "x", listingOf("x", plainVersions("1.0.0 2.0.0"), `"dist-tags":{"beta":"2.0.0"}`))
+	if got := fmt.Sprint(tagsOf(t, keeping(private, all), keeping(public, all))); got != "map[beta:2.0.0]" {
 		t.Error(got)
 	}
 }
