@@ -14,6 +14,7 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/documents"
 	"github.com/ecluse-gate/ecluse/internal/mirror"
 	"github.com/ecluse-gate/ecluse/internal/obs"
+	"github.com/ecluse-gate/ecluse/internal/overlap"
 	"github.com/ecluse-gate/ecluse/internal/policy"
 	"github.com/ecluse-gate/ecluse/internal/serving"
 )
@@ -32,6 +33,10 @@ type Options struct {
 	Advisories func() *advisory.Store
 	// Queue reads the status of the mirror's queue; enabled is false while there is none.
 	Queue func(context.Context) (status mirror.Status, enabled bool, err error)
+	// Overlaps are the names that both the private and the public registries have, or may have.
+	Overlaps func() []overlap.Entry
+	// Credential is the gate's own for the private registry of an ecosystem; "" is none.
+	Credential func(ecosystem string) string
 	// Version is shown by the status page.
 	Version string
 	// Listen is the host:port that is configured for the listener, whose host requests may name.

@@ -40,6 +40,9 @@ func inWorld(t *testing.T, o admin.Options, test func(*world)) {
 	gatetest.Run(t, gatetest.Options{}, func(w *gatetest.World) {
 		o.Mounts, o.Rules, o.Documents, o.Table, o.Metrics, o.Logger = w.Mounts, w.NPM.Rules, w.Documents, w.Table, w.Metrics, w.Logger
 		w.Serve(server.New(server.Options{Mounts: w.Mounts, Metrics: w.Metrics, Logger: w.Logger, Tracer: w.Tracer}).Handler())
+		if o.Credential == nil {
+			o.Credential = func(string) string { return "" }
+		}
 		a := admin.New(o)
 		test(&world{w, a.Handler(), a})
 	})

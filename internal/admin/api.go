@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/ecluse-gate/ecluse/internal/overlap"
 )
 
 // Authority is one row of GET /api/v1/authorities.
@@ -29,6 +31,7 @@ func (a *Admin) Handler() http.Handler {
 	mux.HandleFunc("POST /api/v1/preview", a.preview)
 	mux.HandleFunc("GET /api/v1/explain", a.explainAPI)
 	mux.HandleFunc("GET /api/v1/queue", a.queueAPI)
+	mux.HandleFunc("GET /api/v1/overlaps", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, a.overlaps()) })
 	mux.HandleFunc("GET /{$}", a.statusPage)
 	return a.guard(mux)
 }
@@ -44,6 +47,13 @@ func (a *Admin) authorities() []Authority {
 		})
 	}
 	return out
+}
+
+func (a *Admin) overlaps() []overlap.Entry {
+	if a.opts.Overlaps == nil {
+		return []overlap.Entry{}
+	}
+	return append([]overlap.Entry{}, a.opts.Overlaps()...)
 }
 
 func writeJSON(w http.ResponseWriter, v any) {

@@ -37,14 +37,14 @@ func (a *Admin) Explain(ctx context.Context, text string) ([]Explanation, error)
 	if err != nil {
 		return nil, err
 	}
-	found, err := g.Explain(ctx, name, version)
+	found, err := g.Explain(ctx, name, version, a.opts.Credential(g.Ecosystem()))
 	if err != nil {
 		return nil, err
 	}
 	out := make([]Explanation, 0, len(found))
 	for _, e := range found {
 		row := Explanation{Package: g.Ecosystem() + ":" + name, Version: e.Version, File: e.File, Admit: e.Admit, Rule: e.Rule, Reason: e.Reason, From: "public", Hidden: e.Hidden}
-		if e.Private || e.Rule == "first-party" {
+		if e.Private {
 			row.From = "private"
 		}
 		if !e.AdmittedAt.IsZero() {

@@ -31,6 +31,7 @@ type App struct {
 	rules     *rulebook
 	lanes     map[string]mirror.Lane
 	queue     *queue
+	own       *keyring
 	started   *config.Config // what the gate was built from
 	reloading sync.Mutex     // held by Reload
 	close     func()

@@ -20,6 +20,7 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/gate"
 	"github.com/ecluse-gate/ecluse/internal/integrity"
 	"github.com/ecluse-gate/ecluse/internal/obs"
+	"github.com/ecluse-gate/ecluse/internal/overlap"
 	"github.com/ecluse-gate/ecluse/internal/policy"
 	"github.com/ecluse-gate/ecluse/internal/quota"
 	"github.com/ecluse-gate/ecluse/internal/server"
@@ -48,7 +49,8 @@ func Build(o BuildOptions) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &builder{BuildOptions: o, rules: rules, metrics: obs.NewMetrics()}
+	b := &builder{BuildOptions: o, rules: rules, metrics: obs.NewMetrics(), own: newKeyring(o.Config)}
+	b.names = overlap.Open(o.Config.DataDir, o.Logger, b.metrics)
 	b.openTable(time.Now())
 	b.memory = documents.NewMemory(int64(o.Config.Cache.MaxBytes))
 	b.room = newRoom(o.Config.Cache, o.Logger)
@@ -102,16 +104,16 @@ func (b *builder) app() (*App, error) {
 	return &App{
 		server: server.New(server.Options{
 			Mounts: mounts, Metrics: b.metrics, Logger: b.Logger, Tracer: b.Tracer,
-			PublicURL: b.publicURL(), HelpMessage: serve.HelpMessage, MaxInFlight: serve.MaxInFlight, Wait: serve.Wait,
-			TrustedProxies: serve.TrustedProxies, Tokens: b.Config.Auth.Tokens, SpoolDir: b.Config.DataDir,
+			PublicURL: b.publicURL(), Access: b.own.access(b.Config), MaxInFlight: serve.MaxInFlight, Wait: serve.Wait,
+			TrustedProxies: serve.TrustedProxies, SpoolDir: b.Config.DataDir,
 		}),
 		admin: admin.New(admin.Options{
 			Mounts: mounts, Documents: b.memory, Table: b.table, Metrics: b.metrics, Logger: b.Logger,
 			Rules: rules.inForce, Advisories: rules.advisories, Queue: queue.read, Version: b.Version,
-			Listen: b.Config.Admin, Token: b.Config.AdminToken.Reveal(),
+			Listen: b.Config.Admin, Token: b.Config.AdminToken.Reveal(), Overlaps: b.names.Entries, Credential: b.own.private,
 		}),
 		mounts: mounts, documents: b.memory, room: b.room, metrics: b.metrics, logger: b.Logger,
-		rules: rules, lanes: lanes, queue: queue, started: b.Config,
+		rules: rules, lanes: lanes, queue: queue, started: b.Config, own: b.own,
 		close: func() {
 			b.close()
 			rules.close()
@@ -150,6 +152,8 @@ type builder struct {
 	memory  *documents.Memory
 	room    *quota.Budget
 	archive *documents.Archive // nil: documents are not kept over a start
+	names   *overlap.Book
+	own     *keyring
 }
 
 // openDisk opens what is kept on disk. A disk that fails, or a folder that another gate uses, stops
@@ -172,6 +176,7 @@ func (b *builder) openDisk() {
 func (b *builder) close() {
 	b.client.Close()
 	b.memory.Close()
+	b.names.Close()
 	if b.archive != nil {
 		b.archive.Close()
 	}
@@ -214,6 +219,7 @@ func (b *builder) mount(e gate.Ecosystem) (*gate.Gate, error) {
 		Publish:   publish,
 		Ecosystem: e, Public: public, Files: files, Private: private,
 		DegradePrivate: m.PrivateFailure == config.Degrade, JudgePrivate: m.PrivateRules == config.AllRules, FirstParty: m.FirstParty,
+		Names: b.names.Mount(overlap.Options{Ecosystem: e.Name, Shadow: m.Overlap == config.Shadow}),
 	}), nil
 }
 

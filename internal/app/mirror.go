@@ -5,7 +5,9 @@ import (
 	"net/url"
 	"sync/atomic"
 
+	"github.com/ecluse-gate/ecluse/internal/gate"
 	"github.com/ecluse-gate/ecluse/internal/mirror"
+	"github.com/ecluse-gate/ecluse/internal/overlap"
 	"github.com/ecluse-gate/ecluse/internal/serving"
 	"github.com/ecluse-gate/ecluse/internal/upstream"
 )
@@ -19,15 +21,28 @@ func (b *builder) lanes(mounts serving.Mounts) (map[string]mirror.Lane, error) {
 			continue
 		}
 		t, err := m.Mirror(serving.Registry{
-			URL: c.URL, Index: c.Index, Token: c.Token.Reveal(), Username: c.Username.Reveal(), Password: c.Password.Reveal(),
+			URL: c.URL, Index: c.Index, Authorization: b.own.mirror(m.Name),
 			Open: func(u *url.URL) (*upstream.Target, error) { return b.client.Target(u, upstream.Encoded) },
 		})
 		if err != nil {
 			return nil, err
 		}
-		out[m.Name] = mirror.Lane{Source: m.Gate, Target: t}
+		out[m.Name] = mirror.Lane{Source: m.Gate, Target: noted{t, b.names}}
 	}
 	return out, nil
+}
+
+// noted is a mirror of which it is written down what it copies, before it does: a write whose
+// answer is lost is found there later, and must not look like somebody else's.
+type noted struct {
+	mirror.Target
+	names *overlap.Book
+}
+
+// Put implements mirror.Target.
+func (n noted) Put(ctx context.Context, j mirror.Job, c *gate.Copy, f *mirror.Spooled) error {
+	n.names.Copy(j.Ecosystem, j.Package, j.File)
+	return n.Target.Put(ctx, j, c, f)
 }
 
 // publishTarget is where a mount publishes; nil means nowhere.

@@ -10,8 +10,8 @@ import (
 )
 
 // Reload takes over what may change while the gate serves, from a configuration that was read anew:
-// tokens, rules, advisories and the help message. Every other key that differs from the start is
-// named: it needs a restart. A problem changes nothing, and is logged.
+// tokens, the gate's own credentials, rules, advisories and the help message. Every other key that
+// differs from the start is named: it needs a restart. A problem changes nothing, and is logged.
 func (a *App) Reload(ctx context.Context, cfg *config.Config, err error) {
 	a.reloading.Lock()
 	defer a.reloading.Unlock()
@@ -39,7 +39,8 @@ func (a *App) reload(ctx context.Context, cfg *config.Config) error {
 	if err := a.rules.follow(ctx, cfg.Advisories); err != nil {
 		return err
 	}
-	a.server.SetAccess(cfg.Auth.Tokens, cfg.Serve.HelpMessage)
+	a.own.follow(a.started, cfg)
+	a.server.SetAccess(a.own.access(cfg))
 	a.admin.SetToken(cfg.AdminToken.Reveal())
 	a.rules.use(rules)
 	return nil

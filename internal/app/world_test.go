@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -126,8 +127,9 @@ func (w *world) start(yaml string) {
 }
 
 // config reads a configuration as a start would. A first line that begins with "private" gives the
-// npm mount a private upstream, one that begins with a comma adds keys to it, and one that begins
-// with "pypi" adds keys to the PyPI mount.
+// npm mount a private upstream, one that begins with a comma adds keys to it, one that begins with
+// "pypi" adds keys to the PyPI mount, and one that begins with "mounts:" is all of both. Other
+// files that it names are really there.
 func (w *world) config(yaml string) *config.Config {
 	w.t.Helper()
 	npm, pypi := "public: 'http://"+publicHost+"/'", "public: 'http://"+indexHost+"/simple/', files: ['http://"+filesHost+"']"
@@ -155,10 +157,19 @@ func (w *world) config(yaml string) *config.Config {
 	if !strings.Contains(rest, "cache:") { // nor do they start twice
 		rest += "\ncache: {diskBytes: 0}"
 	}
-	text := fmt.Sprintf("dataDir: '"+w.dataDir+"'\nmounts: {npm: {%s}, pypi: {%s}}\negress: {allowHTTP: [%s]}\n%s", npm, pypi,
+	mounts := fmt.Sprintf("mounts: {npm: {%s}, pypi: {%s}}", npm, pypi)
+	if strings.HasPrefix(yaml, "mounts:") {
+		mounts = ""
+	}
+	text := fmt.Sprintf("dataDir: '"+w.dataDir+"'\n%s\negress: {allowHTTP: [%s]}\n%s", mounts,
 		strings.Join([]string{publicHost, privateHost, indexHost, filesHost, ownHost, houseHost}, ", "), rest)
 	cfg, err := config.Load(w.t.Context(), config.Options{
-		File: "test.yaml", Ecosystems: ecosystem.All().Known(), ReadFile: func(string) ([]byte, error) { return []byte(text), nil },
+		File: "test.yaml", Ecosystems: ecosystem.All().Known(), ReadFile: func(name string) ([]byte, error) {
+			if name != "test.yaml" {
+				return os.ReadFile(name)
+			}
+			return []byte(text), nil
+		},
 	})
 	if err != nil {
 		w.t.Fatal(err)

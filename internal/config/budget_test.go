@@ -40,7 +40,7 @@ budget:
 	}
 	// that one is not cooled either
 	for _, nobody := range []string{"elsewhere.example", "private.example"} {
-		c := load(t, with("mounts: {npm: {private: https://private.example/}}\nbudget: {"+nobody+": {rate: 1}}"))
+		c := load(t, with("mounts: {npm: {private: https://private.example/, firstParty: [a]}}\nbudget: {"+nobody+": {rate: 1}}"))
 		if len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0], nobody+":443") {
 			t.Errorf("a budget for nobody: %q", c.Warnings)
 		}

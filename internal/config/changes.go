@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"net/url"
 	"slices"
 	"strings"
 )
@@ -12,7 +13,18 @@ func reloadable(key string) bool {
 	case tokensFile, adminToken, helpMessage, advisoriesSource, advisoriesInterval:
 		return true
 	}
-	return strings.HasPrefix(key, rulesPrefix)
+	return strings.HasPrefix(key, rulesPrefix) || isCredential(key)
+}
+
+// isCredential reports whether a key of a mount says what the gate shows to a registry of yours.
+func isCredential(key string) bool {
+	_, rest, _ := strings.Cut(strings.TrimPrefix(key, "mounts."), ".")
+	switch rest {
+	case keyPrivateToken, keyPrivateUsername, keyPrivatePassword, keyPrivateAnonymous, keyMirrorToken, keyMirrorUsername,
+		keyMirrorPassword, keyPublishToken, keyPublishUsername, keyPublishPassword:
+		return true
+	}
+	return false
 }
 
 // NeedRestart are the keys whose values differ in next, or the content of the files they name, and
@@ -37,22 +49,41 @@ func (c *Config) NeedRestart(next *Config) []string {
 	return slices.Compact(keys)
 }
 
-// sameFile reports whether the content of the file that a key names is the same, for the files that
-// are read at a start alone.
+// sameFile reports whether the content of the file that a key names is the same, for the file that
+// is read at a start alone.
 func sameFile(a, b *Config, key string) bool {
-	if key == caFile {
-		return bytes.Equal(a.Egress.CAPem, b.Egress.CAPem)
+	return key != caFile || bytes.Equal(a.Egress.CAPem, b.Egress.CAPem)
+}
+
+// OwnAfter are the gate's own credentials that a running gate takes over from c for the registries
+// behind a mount that it was started with. A credential whose registry is another one in c stays
+// what it is now: the new one is not for the address that the gate goes on to use.
+func (c *Config) OwnAfter(m *Mount, now Own) Own {
+	with := c.Mount(m.Ecosystem)
+	if !with.Enabled {
+		return now
 	}
-	for _, m := range a.Mounts {
-		mine, theirs := m.Mirror, b.Mount(m.Ecosystem).Mirror
-		switch key {
-		case m.key(keyMirrorToken):
-			return mine.Token == theirs.Token
-		case m.key(keyMirrorUsername):
-			return mine.Username == theirs.Username
-		case m.key(keyMirrorPassword):
-			return mine.Password == theirs.Password
+	own := c.Own(with)
+	for _, k := range []struct {
+		before, after *url.URL
+		into          *string
+		old           string
+	}{
+		{m.Private, with.Private, &own.Private, now.Private},
+		{m.Publish.URL, with.Publish.URL, &own.Publish, now.Publish},
+		{m.Mirror.URL, with.Mirror.URL, &own.Mirror, now.Mirror},
+		{m.Mirror.Index, with.Mirror.Index, &own.Mirror, now.Mirror},
+	} {
+		if address(k.before) != address(k.after) {
+			*k.into = k.old
 		}
 	}
-	return true
+	return own
+}
+
+func address(u *url.URL) string {
+	if u == nil {
+		return ""
+	}
+	return u.String()
 }

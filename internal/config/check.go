@@ -126,6 +126,7 @@ func (l *loader) checkWhole() {
 	l.checkInternal()
 	l.checkAddresses()
 	l.checkTargets()
+	l.checkLogins()
 	l.checkBudgets()
 	l.readProxies()
 	c := l.cfg
@@ -279,6 +280,7 @@ func (l *loader) readSecrets() {
 		l.checkPrivate(tokensFile, l.cfg.Auth.TokensFile)
 		l.cfg.Auth.Tokens = l.parseTokens(data, v)
 	}
+	l.checkShared()
 	if data, v := l.readNamed(caFile, l.cfg.Egress.CAFile); data != nil {
 		if err := checkPEM(data); err != nil {
 			l.problems.add(caFile, v, "%s: %v", l.cfg.Egress.CAFile, err)

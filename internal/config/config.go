@@ -65,6 +65,8 @@ type Auth struct {
 type Token struct {
 	Name   string
 	Secret Secret
+	// ReadOnly says that its holder may not publish.
+	ReadOnly bool
 }
 
 // Mount is what stands in front of the registries of one ecosystem.
@@ -74,14 +76,18 @@ type Mount struct {
 	Enabled bool
 	Public  *url.URL // never nil when enabled
 	// hosts that hold files beside Public; links to any other are not served
-	Files          []*url.URL
-	Private        *url.URL // nil: there is none
-	PrivateFailure PrivateFailure
-	PrivateRules   PrivateRules
-	FirstParty     []policy.Pattern // packages that resolve privately only
-	Mirror         Mirror
-	Publish        Publish
-	ScopedPath     ScopedPath
+	Files        []*url.URL
+	Private      *url.URL // nil: there is none
+	PrivateLogin Login    // the gate's own, for Private
+	// PrivateAnonymous says that Private asks for no credential.
+	PrivateAnonymous bool
+	PrivateFailure   PrivateFailure
+	PrivateRules     PrivateRules
+	Overlap          Overlap
+	FirstParty       []policy.Pattern // packages that resolve privately only
+	Mirror           Mirror
+	Publish          Publish
+	ScopedPath       ScopedPath
 }
 
 // Mount is the mount of an ecosystem; one that is not known is off.
@@ -117,6 +123,15 @@ type PrivateRules string
 const (
 	DenyRules PrivateRules = "deny"
 	AllRules  PrivateRules = "all"
+)
+
+// Overlap says what a name means that both the private and the public registry have.
+type Overlap string
+
+// The two meanings: the versions of both, or those of the private registry alone.
+const (
+	Merge  Overlap = "merge"
+	Shadow Overlap = "shadow"
 )
 
 // PrivateFailure says what a failing private upstream means for a listing (spec R93).

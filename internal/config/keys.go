@@ -26,12 +26,21 @@ const (
 	keyFiles          = "files"
 	keyPrivate        = "private"
 	keyFirstParty     = "firstParty"
+	keyOverlap        = "overlap"
 	keyMirror         = "mirror.url"
 	keyMirrorIndex    = "mirror.index"
 	keyMirrorToken    = "mirror.tokenFile" //nolint:gosec // the name of a key
 	keyMirrorUsername = "mirror.usernameFile"
 	keyMirrorPassword = "mirror.passwordFile" //nolint:gosec // the name of a key
 	keyPublish        = "publish.url"
+
+	keyPrivateToken     = "privateTokenFile" //nolint:gosec // the name of a key
+	keyPrivateUsername  = "privateUsernameFile"
+	keyPrivatePassword  = "privatePasswordFile" //nolint:gosec // the name of a key
+	keyPrivateAnonymous = "privateAnonymous"
+	keyPublishToken     = "publish.tokenFile" //nolint:gosec // the name of a key
+	keyPublishUsername  = "publish.usernameFile"
+	keyPublishPassword  = "publish.passwordFile" //nolint:gosec // the name of a key
 
 	adminAddress = "admin"
 	adminToken   = "admin.tokenFile" //nolint:gosec // the name of a key
@@ -63,11 +72,16 @@ func mountKeys(e registry.Ecosystem, known registry.Ecosystems) []key {
 		add(key{path: keyFiles, def: e.Mount.Files}, func(m *Mount) any { return &m.Files })
 	}
 	add(key{path: keyPrivate}, func(m *Mount) any { return &m.Private })
+	addLogin(add, keyPrivateToken, keyPrivateUsername, keyPrivatePassword, func(m *Mount) *Login { return &m.PrivateLogin })
+	add(key{path: keyPrivateAnonymous, def: "false"}, func(m *Mount) any { return &m.PrivateAnonymous })
 	add(key{path: "privateFailure", def: string(Refuse), oneOf: []string{string(Refuse), string(Degrade)}}, func(m *Mount) any {
 		return (*string)(&m.PrivateFailure)
 	})
 	add(key{path: "privateRules", def: string(DenyRules), oneOf: []string{string(DenyRules), string(AllRules)}}, func(m *Mount) any {
 		return (*string)(&m.PrivateRules)
+	})
+	add(key{path: keyOverlap, def: string(Merge), oneOf: []string{string(Merge), string(Shadow)}}, func(m *Mount) any {
+		return (*string)(&m.Overlap)
 	})
 	add(key{path: keyFirstParty}, func(m *Mount) any { return packageNames{&m.FirstParty, known} })
 	if e.HasScopes {
@@ -84,7 +98,15 @@ func mountKeys(e registry.Ecosystem, known registry.Ecosystems) []key {
 		add(key{path: keyMirrorToken}, func(m *Mount) any { return &m.Mirror.TokenFile })
 	}
 	add(key{path: keyPublish}, func(m *Mount) any { return &m.Publish.URL })
+	addLogin(add, keyPublishToken, keyPublishUsername, keyPublishPassword, func(m *Mount) *Login { return &m.Publish.Login })
 	return all
+}
+
+// addLogin adds the keys of a credential of the gate's own.
+func addLogin(add func(key, func(*Mount) any), token, username, password string, login func(*Mount) *Login) {
+	add(key{path: token}, func(m *Mount) any { return &login(m).TokenFile })
+	add(key{path: username}, func(m *Mount) any { return &login(m).UsernameFile })
+	add(key{path: password}, func(m *Mount) any { return &login(m).PasswordFile })
 }
 
 // keys is every setting but the rules, in the order in which the documentation and `ecluse check`

@@ -20,6 +20,8 @@ type Mirror struct {
 // Publish is where first-party packages are published.
 type Publish struct {
 	URL *url.URL // nil: publishing is off
+	// the gate's own, for URL; without one that of Private counts if it is the same server
+	Login Login
 }
 
 // Queue is where mirror jobs are kept.
@@ -75,6 +77,7 @@ func (l *loader) checkTargets() {
 			{keyMirrorPassword, keyMirrorUsername, m.Mirror.PasswordFile != "", m.Mirror.UsernameFile != ""},
 			{keyMirrorUsername, keyMirrorPassword, m.Mirror.UsernameFile != "", m.Mirror.PasswordFile != ""},
 			{keyPublish, keyFirstParty, m.Publish.URL != nil, len(m.FirstParty) > 0},
+			{keyOverlap, keyPrivate, m.Overlap == Shadow, m.Private != nil},
 		} {
 			if v, _ := l.strongest(m.key(k.key)); k.set && !k.there && !l.failed[m.key(k.needs)] {
 				l.problems.add(m.key(k.key), v, "has no effect without %s", m.key(k.needs))
@@ -83,17 +86,31 @@ func (l *loader) checkTargets() {
 	}
 }
 
-// readCredentials reads the files with the credentials of mirrors.
+// credential is a file that holds one, and where its content goes.
+type credential struct {
+	key, file string
+	into      *Secret
+}
+
+// credentials are the gate's own for the registries behind a mount.
+func (m *Mount) credentials() []credential {
+	return []credential{
+		{m.key(keyPrivateToken), m.PrivateLogin.TokenFile, &m.PrivateLogin.Token},
+		{m.key(keyPrivateUsername), m.PrivateLogin.UsernameFile, &m.PrivateLogin.Username},
+		{m.key(keyPrivatePassword), m.PrivateLogin.PasswordFile, &m.PrivateLogin.Password},
+		{m.key(keyMirrorToken), m.Mirror.TokenFile, &m.Mirror.Token},
+		{m.key(keyMirrorUsername), m.Mirror.UsernameFile, &m.Mirror.Username},
+		{m.key(keyMirrorPassword), m.Mirror.PasswordFile, &m.Mirror.Password},
+		{m.key(keyPublishToken), m.Publish.Login.TokenFile, &m.Publish.Login.Token},
+		{m.key(keyPublishUsername), m.Publish.Login.UsernameFile, &m.Publish.Login.Username},
+		{m.key(keyPublishPassword), m.Publish.Login.PasswordFile, &m.Publish.Login.Password},
+	}
+}
+
+// readCredentials reads the files with the gate's own credentials.
 func (l *loader) readCredentials() {
 	for _, m := range l.cfg.enabled() {
-		for _, f := range []struct {
-			key, file string
-			into      *Secret
-		}{
-			{m.key(keyMirrorToken), m.Mirror.TokenFile, &m.Mirror.Token},
-			{m.key(keyMirrorUsername), m.Mirror.UsernameFile, &m.Mirror.Username},
-			{m.key(keyMirrorPassword), m.Mirror.PasswordFile, &m.Mirror.Password},
-		} {
+		for _, f := range m.credentials() {
 			l.readCredential(f.key, f.file, f.into)
 		}
 	}

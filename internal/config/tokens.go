@@ -26,8 +26,11 @@ func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 // LogValue stands in for the text in logs.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// parseTokens reads lines of "name token". Empty lines and lines that begin with # are skipped.
-// Messages name the line and never the token.
+// readOnly is the word after a token whose holder may not publish.
+const readOnly = "read"
+
+// parseTokens reads lines of "name token" or "name token read". Empty lines and lines that begin
+// with # are skipped. Messages name the line and never the token.
 func (l *loader) parseTokens(data []byte, v value) []Token {
 	const path = "auth.tokensFile"
 	var tokens []Token
@@ -39,15 +42,15 @@ func (l *loader) parseTokens(data []byte, v value) []Token {
 		switch {
 		case len(fields) == 0 || strings.HasPrefix(fields[0], "#"):
 			continue
-		case len(fields) != 2:
-			l.problems.add(path, v, "line %d: write a name and a token, separated by one space", n)
+		case len(fields) != 2 && (len(fields) != 3 || fields[2] != readOnly):
+			l.problems.add(path, v, "line %d: write a name and a token, separated by one space; after them only the word read may stand", n)
 			continue
 		case names[fields[0]] || secrets[fields[1]]:
 			l.problems.add(path, v, "line %d: duplicate name or token", n)
 			continue
 		}
 		names[fields[0]], secrets[fields[1]] = true, true
-		tokens = append(tokens, Token{Name: fields[0], Secret: NewSecret(fields[1])})
+		tokens = append(tokens, Token{Name: fields[0], Secret: NewSecret(fields[1]), ReadOnly: len(fields) == 3})
 	}
 	if len(tokens) == 0 {
 		l.problems.add(path, v, "contains no token; an empty file would lock everyone out")

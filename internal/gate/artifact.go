@@ -69,14 +69,14 @@ func (g *Gate) artifact(ctx context.Context, r ArtifactRequest) (*Artifact, erro
 		a, listed, err := g.privateArtifact(ctx, r, key)
 		if wait, ok := errors.AsType[*Unavailable](err); ok && g.opts.DegradePrivate && !listed {
 			failed, err = wait, nil
-		} else if ok && !g.firstParty(r.Name) {
+		} else if ok && !g.privateOnly(r.Name) {
 			err = refusal.Longest(wait, g.cooling())
 		}
 		if a != nil || err != nil {
 			return a, err
 		}
 	}
-	if g.firstParty(r.Name) {
+	if g.privateOnly(r.Name) {
 		return nil, orFailed(failed, &NotFound{What: r.what()})
 	}
 	facts, err := g.admitted(ctx, r, key)

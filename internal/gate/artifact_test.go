@@ -76,7 +76,7 @@ func TestLinkedFile(t *testing.T) {
 		_, _, err := w.file("a", "2.0.0")
 		failed[*NotFound](t, err)
 		w.want("a", Complete, "1.0.0")
-		rows, err := w.gate.Explain(t.Context(), "a", "")
+		rows, err := w.gate.Explain(t.Context(), "a", "", "")
 		if err != nil || len(rows) != 2 || rows[1].Rule != "unreachable" || rows[0].File == "" {
 			t.Error(rows, err)
 		}

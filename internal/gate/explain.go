@@ -24,12 +24,12 @@ type Explanation struct {
 }
 
 // Explain judges the versions of a package as Listing and Artifact do, on both sides: the private
-// registry is read without a client's credential, and what it does not show so is not judged. A
-// version limits it to that one. No public upstream is asked about a first-party name. Its errors
-// are those of Listing.
-func (g *Gate) Explain(ctx context.Context, name, version string) ([]Explanation, error) {
+// registry is read with the credential that is given, and what it does not show so is not judged. A
+// version limits it to that one. No public upstream is asked about a name that resolves privately
+// only. Its errors are those of Listing.
+func (g *Gate) Explain(ctx context.Context, name, version, authorization string) ([]Explanation, error) {
 	if g.firstParty(name) {
-		return []Explanation{{Version: cmp.Or(version, "*"), Verdict: policy.Verdict{
+		return []Explanation{{Version: cmp.Or(version, "*"), Private: true, Verdict: policy.Verdict{
 			Admit: true, Rule: "first-party", Reason: "a first-party name comes from the private registry only; no rule judges it",
 		}}}, nil
 	}
@@ -39,7 +39,15 @@ func (g *Gate) Explain(ctx context.Context, name, version string) ([]Explanation
 	}
 	var private registry.Document
 	if g.opts.Private != nil {
-		private, _ = g.documents.Private(ctx, name, "") // it may want a client's credential
+		private, _ = g.privateListing(ctx, name, authorization) // it may want a client's credential
+	}
+	if g.privateOnly(name) { // shadowed
+		if out := g.explainPrivate(resolved{private: private}, name, asked); out != nil {
+			return out, nil
+		}
+		return []Explanation{{Version: cmp.Or(version, "*"), Private: true, Verdict: policy.Verdict{
+			Admit: true, Rule: "overlap", Reason: "this name comes from the private registry only, which does not show it here",
+		}}}, nil
 	}
 	doc, err := g.find(ctx, name, what, func(d registry.Document) bool { return slices.ContainsFunc(d.Versions(), asked) })
 	if err != nil && (private == nil || !slices.ContainsFunc(private.Versions(), asked)) {

@@ -15,6 +15,7 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/files"
 	"github.com/ecluse-gate/ecluse/internal/integrity"
 	"github.com/ecluse-gate/ecluse/internal/obs"
+	"github.com/ecluse-gate/ecluse/internal/overlap"
 	"github.com/ecluse-gate/ecluse/internal/policy"
 	"github.com/ecluse-gate/ecluse/internal/quota"
 	"github.com/ecluse-gate/ecluse/internal/refusal"
@@ -76,7 +77,10 @@ type Options struct {
 	DegradePrivate bool
 	// FirstParty names packages that resolve privately only.
 	FirstParty []policy.Pattern
-	Policy     *policy.Set
+	// Names is told what the private upstream has, and tells what therefore resolves privately
+	// only.
+	Names  *overlap.Names
+	Policy *policy.Set
 	// JudgePrivate applies every rule to private versions that are not first-party; without it those
 	// that deny are applied.
 	JudgePrivate bool
@@ -165,6 +169,11 @@ func (g *Gate) firstParty(name string) bool {
 		}
 	}
 	return false
+}
+
+// privateOnly reports whether a name resolves privately only: it is a first-party one, or shadowed.
+func (g *Gate) privateOnly(name string) bool {
+	return g.firstParty(name) || g.opts.Names.Hide(name)
 }
 
 // side is a public upstream as clients hear of it.

@@ -89,7 +89,7 @@ func TestOneVerdict(t *testing.T) {
 			w.want("a", Complete, versions...)
 			_, err := w.version("a", "2.0.0")
 			_, _, err2 := w.file("a", "2.0.0")
-			rows, err3 := w.gate.Explain(t.Context(), "a", "2.0.0")
+			rows, err3 := w.gate.Explain(t.Context(), "a", "2.0.0", "")
 			if err3 != nil || len(rows) != 1 || rows[0].Admit != admitted {
 				t.Fatal(rows, err3)
 			}
@@ -112,7 +112,7 @@ func TestOneVerdict(t *testing.T) {
 		check(false)
 		w.gate.SetPolicy(rules(t, time.Hour))
 		check(true)
-		if rows, err := w.gate.Explain(t.Context(), "a", ""); err != nil || len(rows) != 2 || rows[0].File != "" {
+		if rows, err := w.gate.Explain(t.Context(), "a", "", ""); err != nil || len(rows) != 2 || rows[0].File != "" {
 			t.Error(rows, err)
 		}
 		if body, err := w.version("a", "latest"); err != nil || !strings.Contains(body, "2.0.0") {
@@ -140,7 +140,7 @@ func TestNothingToServe(t *testing.T) {
 		failed[*BadUpstream](t, err)
 		_, _, err = w.listing("weak")
 		_, _, err2 := w.file("weak", "1")
-		rows, err3 := w.gate.Explain(t.Context(), "weak", "")
+		rows, err3 := w.gate.Explain(t.Context(), "weak", "", "")
 		if a, b := failed[*Denied](t, err), failed[*Denied](t, err2); a.Verdict.Rule != FloorRule || b.Verdict.Rule != FloorRule {
 			t.Error(a, b)
 		}
@@ -186,7 +186,7 @@ func TestStaleSaysNoNo(t *testing.T) {
 				}
 			}
 			for _, version := range []string{"2.0.0", "9"} {
-				_, err = w.gate.Explain(t.Context(), "a", version)
+				_, err = w.gate.Explain(t.Context(), "a", version, "")
 				paused(t, err, wait)
 			}
 			_, err = w.gate.Fetch(t.Context(), "a", toy.File("a", "2.0.0"), "")
@@ -245,7 +245,7 @@ func TestFreshAbsence(t *testing.T) {
 		if e := failed[*Unavailable](t, err); e.Cooldown || e.RetryAfter() != 1 {
 			t.Errorf("%+v", e)
 		}
-		_, err = w.gate.Explain(t.Context(), "a", "3.0.0")
+		_, err = w.gate.Explain(t.Context(), "a", "3.0.0", "")
 		failed[*Unavailable](t, err)
 	})
 }
@@ -340,7 +340,7 @@ func TestPrivateFails(t *testing.T) {
 				t.Error(err2)
 			}
 			w.Throttle(600)
-			_, err = w.gate.Explain(t.Context(), "b", "")
+			_, err = w.gate.Explain(t.Context(), "b", "", "")
 			paused(t, err, 600)
 			_, _, err = w.listing("b")
 			paused(t, err, 600) // the longer one

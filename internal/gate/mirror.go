@@ -33,13 +33,14 @@ type Copy struct {
 
 // Fetch is the public part of Artifact for the mirror: the same admission over the same facts, the
 // same cooled client, and a body that is checked against the digest of the listing that admitted
-// it. First-party names are not found, whoever asks. Base is the mirror's address, below which the
-// manifest's links are put. Beside the errors of Artifact it gives *Mismatch, in Body, and
-// *Refused; a throttled answer is an *Unavailable with the cooldown that it started (R58).
+// it. Names that resolve privately only are not found, whoever asks. Base is the mirror's address,
+// below which the manifest's links are put. Beside the errors of Artifact it gives *Mismatch, in
+// Body, and *Refused; a throttled answer is an *Unavailable with the cooldown that it started
+// (R58).
 func (g *Gate) Fetch(ctx context.Context, name, file, base string) (*Copy, error) {
 	ctx = upstream.Background(ctx)
 	key, ok := g.opts.Ecosystem.KeyOfFile(name, file)
-	if !ok || g.firstParty(name) {
+	if !ok || g.privateOnly(name) {
 		return nil, &NotFound{What: file}
 	}
 	r := ArtifactRequest{Method: http.MethodGet, Name: name, File: file, worker: true}
@@ -138,7 +139,7 @@ func (g *Gate) offerFile(r ArtifactRequest, v registry.Version) {
 // its file, whatever the rules say: a file is admitted when it is fetched.
 func (g *Gate) FilesOf(ctx context.Context, name string, meant func(version string) bool) ([]registry.Version, error) {
 	ctx = upstream.Background(ctx)
-	if g.firstParty(name) {
+	if g.privateOnly(name) {
 		return nil, &NotFound{What: name}
 	}
 	asked := func(v registry.Version) bool { return len(v.Artifacts) > 0 && meant(v.Version) }

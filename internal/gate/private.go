@@ -8,12 +8,19 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/upstream"
 )
 
+// privateListing reads the private listing of a package, and takes in that there is one.
+func (g *Gate) privateListing(ctx context.Context, name, authorization string) (registry.Document, error) {
+	doc, err := g.documents.Private(ctx, name, authorization)
+	g.opts.Names.Private(name, doc)
+	return doc, err
+}
+
 // privateArtifact serves a file that the private listing names, verified against what it says. Nil
 // without an error is an absence. Listed tells that the private listing names the file: what is
 // private must never be replaced by a public file of the same name, also when it cannot be had now,
 // so the listing decides and not a lucky path.
 func (g *Gate) privateArtifact(ctx context.Context, r ArtifactRequest, key string) (a *Artifact, listed bool, err error) {
-	doc, err := g.documents.Private(ctx, r.Name, r.Authorization)
+	doc, err := g.privateListing(ctx, r.Name, r.Authorization)
 	if doc == nil || err != nil {
 		return nil, false, err
 	}

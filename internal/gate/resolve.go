@@ -54,7 +54,7 @@ func (g *Gate) resolve(ctx context.Context, name, authorization string) (resolve
 	if failed != nil {
 		res.degraded = DegradedPrivate
 	}
-	if !g.firstParty(name) {
+	if !g.privateOnly(name) {
 		got, err := g.documents.Get(ctx, name, g.opts.TTL)
 		if err != nil {
 			return g.withoutPublic(name, res, err)
@@ -63,6 +63,9 @@ func (g *Gate) resolve(ctx context.Context, name, authorization string) (resolve
 	}
 	if res.private == nil && res.public == nil {
 		return resolved{}, res.no(&NotFound{What: name}, false)
+	}
+	if res.private != nil && res.public != nil {
+		g.opts.Names.Both(name, res.private)
 	}
 	return res, nil
 }
@@ -93,14 +96,14 @@ func (g *Gate) privatePart(ctx context.Context, name, authorization string) (doc
 	if g.opts.Private == nil {
 		return nil, nil, nil
 	}
-	doc, err = g.documents.Private(ctx, name, authorization)
+	doc, err = g.privateListing(ctx, name, authorization)
 	wait, ok := errors.AsType[*Unavailable](err)
 	switch {
 	case !ok:
 		return doc, nil, err
 	case g.opts.DegradePrivate && !wait.Crowded: // which is not the private side's failure
 		return nil, wait, nil
-	case g.firstParty(name):
+	case g.privateOnly(name):
 		return nil, nil, wait
 	}
 	return nil, nil, refusal.Longest(wait, g.cooling())

@@ -88,7 +88,7 @@ func (g *Gate) deniedPrivate(now time.Time, set *policy.Set, name string, res re
 func (g *Gate) admitPrivate(ctx context.Context, name, key string, v registry.Version) error {
 	now, set := time.Now(), g.Rules()
 	verdict, dated := g.judgedPrivate(now, set, name, v)
-	if dated {
+	if dated && !g.privateOnly(name) {
 		public, err := g.version(ctx, name, key, name+" "+key, anything)
 		switch {
 		case err == nil && !public.Published.IsZero():

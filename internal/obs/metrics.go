@@ -20,6 +20,7 @@ type Metrics struct {
 	decisions      *prometheus.CounterVec
 	denials        *prometheus.CounterVec
 	divergence     *prometheus.CounterVec
+	overlaps       *prometheus.GaugeVec
 	degraded       *prometheus.CounterVec
 	anomalies      *prometheus.CounterVec
 	dropped        *prometheus.CounterVec
@@ -50,12 +51,15 @@ func NewMetrics() *Metrics {
 		decisions:      counter("ecluse_decisions_total", "Decisions about client requests.", "ecosystem", "kind", "decision"),
 		denials:        counter("ecluse_rule_denials_total", "Versions denied, by rule.", "rule"),
 		divergence:     counter("ecluse_merge_divergence_total", "Versions whose digest differs between the private and the public upstream.", "ecosystem"),
-		degraded:       counter("ecluse_degraded_listings_total", "Listings served incomplete or from a stale copy.", "ecosystem", "reason"),
-		anomalies:      counter("ecluse_relay_anomalies_total", "Artifact requests that the upstream did not answer with the artifact.", "ecosystem", "kind", "reason"),
-		dropped:        counter("ecluse_dropped_versions_total", "Listing entries dropped as unusable.", "ecosystem"),
-		advisories:     counter("ecluse_advisory_reads_total", "Advisory refreshes by result.", "ecosystem", "result"),
-		stale:          counter("ecluse_stale_upstream_total", "Upstream documents older than the cached one, by the upstream's own serial.", "ecosystem"),
-		mirrorJobs:     counter("ecluse_mirror_jobs_total", "Mirror job attempts by result.", "result"),
+		overlaps: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "ecluse_overlap_names", Help: "Names of the private registry that are served from both registries (merge), or hide the public one (shadow).",
+		}, []string{"ecosystem", "overlap"}),
+		degraded:   counter("ecluse_degraded_listings_total", "Listings served incomplete or from a stale copy.", "ecosystem", "reason"),
+		anomalies:  counter("ecluse_relay_anomalies_total", "Artifact requests that the upstream did not answer with the artifact.", "ecosystem", "kind", "reason"),
+		dropped:    counter("ecluse_dropped_versions_total", "Listing entries dropped as unusable.", "ecosystem"),
+		advisories: counter("ecluse_advisory_reads_total", "Advisory refreshes by result.", "ecosystem", "result"),
+		stale:      counter("ecluse_stale_upstream_total", "Upstream documents older than the cached one, by the upstream's own serial.", "ecosystem"),
+		mirrorJobs: counter("ecluse_mirror_jobs_total", "Mirror job attempts by result.", "result"),
 		mirrorLost: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "ecluse_mirror_offers_lost_total", Help: "Files served to clients that could not be queued for mirroring.",
 		}),
@@ -71,7 +75,7 @@ func NewMetrics() *Metrics {
 			Buckets: []float64{.001, .005, .01, .05, .1, .5, 1, 5, 30, 120},
 		}, []string{"route", "code"}),
 	}
-	m.registry.MustRegister(m.publicRequests, m.refusals, m.entries, m.decisions, m.denials, m.divergence, m.degraded,
+	m.registry.MustRegister(m.publicRequests, m.refusals, m.entries, m.decisions, m.denials, m.divergence, m.overlaps, m.degraded,
 		m.anomalies, m.dropped, m.stale, m.advisories, m.mirrorJobs, m.mirrorLost, m.storeFailing, m.storeDamaged, m.descriptors, m.duration, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -115,6 +119,12 @@ func (m *Metrics) Denial(rule string) { m.denials.WithLabelValues(rule).Inc() }
 // Divergence counts versions that two upstreams hold with different integrity.
 func (m *Metrics) Divergence(ecosystem string, n int) {
 	m.divergence.WithLabelValues(ecosystem).Add(float64(n))
+}
+
+// Overlap shows how many names of the private registry are served from both, or hide the public
+// one: overlap merge or shadow.
+func (m *Metrics) Overlap(ecosystem, overlap string, names int) {
+	m.overlaps.WithLabelValues(ecosystem, overlap).Set(float64(names))
 }
 
 // Degraded counts one incomplete or retained listing: reason cooldown, retained, private or

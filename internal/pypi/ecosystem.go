@@ -10,7 +10,7 @@ import (
 func Definition() registry.Ecosystem {
 	return registry.Ecosystem{
 		Name: Ecosystem, OSVName: "PyPI",
-		Mount:        registry.Mount{Public: "https://pypi.org/simple/", Files: "https://files.pythonhosted.org", MirrorLogin: true},
+		Mount:        registry.Mount{Public: "https://pypi.org/simple/", Files: "https://files.pythonhosted.org", MirrorLogin: true, TokenUser: "__token__"},
 		Canonical:    naming.Normalize,
 		ParseVersion: parsePEP440,
 	}

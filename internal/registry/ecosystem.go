@@ -35,6 +35,9 @@ type Mount struct {
 	// MirrorLogin tells that a mirror is used with a user name and a password, and shows what it
 	// holds on an index of its own; else with a token.
 	MirrorLogin bool
+	// TokenUser is the user name with which clients send a token as the password; without one they
+	// send it as a bearer token.
+	TokenUser string
 }
 
 // Comparable is a version that can be compared with others of its ecosystem; with one of another,

@@ -1,86 +1,35 @@
 package server
 
 import (
-	"crypto/sha256"
-	"crypto/subtle"
-	"encoding/base64"
+	"cmp"
+	"errors"
 	"net/http"
-	"strings"
 
-	"github.com/ecluse-gate/ecluse/internal/config"
+	"github.com/ecluse-gate/ecluse/internal/edge"
 )
 
-// access is what may change while the server serves: who may use it, and what refusals add.
-type access struct {
-	edge *edge
-	help string
-}
-
-// SetAccess replaces the tokens and the help message. Every request that comes from now on is
-// judged by them, also on a connection that is open.
-func (s *Server) SetAccess(tokens []config.Token, help string) {
-	s.access.Store(&access{edge: newEdge(tokens), help: help})
-}
-
-// edge knows who may use the gate. Tokens are kept as digests and compared in constant time.
-type edge struct {
-	names   []string
-	digests [][sha256.Size]byte
-}
-
-func newEdge(tokens []config.Token) *edge {
-	e := &edge{}
-	for _, t := range tokens {
-		e.names = append(e.names, t.Name)
-		e.digests = append(e.digests, sha256.Sum256([]byte(t.Secret.Reveal())))
-	}
-	return e
-}
-
-// open reports whether everybody may use the gate.
-func (e *edge) open() bool { return len(e.names) == 0 }
-
-// caller names the holder of a request's token: a bearer token as npm sends it, or a basic password
-// as pip does.
-func (e *edge) caller(r *http.Request) (name string, ok bool) {
-	scheme, credential, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	token := ""
-	switch strings.ToLower(scheme) {
-	case "bearer":
-		token = strings.TrimSpace(credential)
-	case "basic":
-		raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(credential))
-		if err != nil {
-			return "", false
-		}
-		_, token, _ = strings.Cut(string(raw), ":")
-	}
-	if token == "" {
-		return "", false
-	}
-	digest := sha256.Sum256([]byte(token))
-	found := -1
-	for i := range e.digests { // all of them, so that time tells nothing
-		if subtle.ConstantTimeCompare(digest[:], e.digests[i][:]) == 1 {
-			found = i
-		}
-	}
-	if found < 0 {
-		return "", false
-	}
-	return e.names[found], true
-}
+// SetAccess replaces who may use the gate, what refusals add, and the gate's own credentials, all
+// at once. Every request that comes from now on is judged by them, also on a connection that is
+// open.
+func (s *Server) SetAccess(a edge.Access) { s.edge.Store(edge.New(a)) }
 
 // enter refuses callers without a token. It comes before everything that concerns upstreams (R39).
-func (m *mount) enter(w http.ResponseWriter, r *http.Request) bool {
-	e := m.server.access.Load().edge
-	if e.open() {
-		return true
+// The request that it returns has no credential any more; edge.PassOf tells what goes on instead.
+func (m *mount) enter(w http.ResponseWriter, r *http.Request) (*http.Request, bool) {
+	in, err := m.server.edge.Load().Admit(r, m.Name)
+	if refused, ok := errors.AsType[*edge.Refusal](err); ok {
+		message := refused.Error() + " (" + m.server.tokenHints + ")"
+		w.Header().Set("WWW-Authenticate", edge.Challenge(cmp.Or(m.Refusal.Scheme, "Basic"), m.server.helped(message)))
+		m.refuse(w, r, "other", refusal{status: http.StatusUnauthorized, message: message})
+		return nil, false
 	}
-	if _, ok := e.caller(r); ok {
-		return true
+	return in, true
+}
+
+// helped is the text of a refusal with what the operator adds to it.
+func (s *Server) helped(message string) string {
+	if help := s.edge.Load().Help(); help != "" {
+		return message + ". " + help
 	}
-	w.Header().Set("WWW-Authenticate", `Basic realm="ecluse"`)
-	m.refuse(w, r, "other", refusal{status: http.StatusUnauthorized, message: "this gate requires a token (" + m.server.tokenHints + ")"})
-	return false
+	return message
 }

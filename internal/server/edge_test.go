@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/ecluse-gate/ecluse/internal/edge"
+
 	"github.com/ecluse-gate/ecluse/internal/config"
 )
 
@@ -12,7 +14,7 @@ import (
 // sent; health needs no token.
 func TestEdgeTokens(t *testing.T) {
 	tokens := []config.Token{{Name: "ci", Secret: config.NewSecret("s3cret")}, {Name: "dev", Secret: config.NewSecret("other")}}
-	inWorld(t, Options{Tokens: tokens}, func(w *world) {
+	inWorld(t, Options{Access: edge.Access{Tokens: tokens}}, func(w *world) {
 		w.Public.Publish("a", "1.0.0", longAgo, nil)
 		w.Public.Always(http.StatusTooManyRequests, "Retry-After", "600")
 		w.Get("/npm/other", "Authorization", "Bearer s3cret")

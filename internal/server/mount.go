@@ -2,12 +2,15 @@ package server
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strconv"
 	"sync"
 	"time"
 
+	"github.com/ecluse-gate/ecluse/internal/edge"
 	"github.com/ecluse-gate/ecluse/internal/gate"
 	"github.com/ecluse-gate/ecluse/internal/obs"
 	"github.com/ecluse-gate/ecluse/internal/quota"
@@ -59,7 +62,7 @@ func (m *mount) give(w http.ResponseWriter, r *http.Request, ask serving.Ask) {
 	switch want := ask.Want.(type) {
 	case serving.File:
 		m.artifact(w, r, ask.Route, gate.ArtifactRequest{
-			Method: r.Method, Name: want.Name, File: want.File, Companion: want.Companion, Authorization: r.Header.Get("Authorization"),
+			Method: r.Method, Name: want.Name, File: want.File, Companion: want.Companion, Authorization: edge.PassOf(r).Private,
 		})
 	case serving.Listing:
 		m.listing(w, r, ask.Route, want.Name, want.Form, m.gate.Listing)
@@ -79,7 +82,7 @@ func (m *mount) listing(w http.ResponseWriter, r *http.Request, route, name stri
 		return
 	}
 	l, err := get(r.Context(), gate.ListingRequest{
-		Name: name, Form: form.Name, Base: m.server.base(r) + m.prefix, Authorization: r.Header.Get("Authorization"),
+		Name: name, Form: form.Name, Base: m.server.base(r) + m.prefix, Authorization: edge.PassOf(r).Private,
 	})
 	if err != nil {
 		m.fail(w, r, route, err)
@@ -98,7 +101,7 @@ func (m *mount) index(w http.ResponseWriter, r *http.Request, route string, ask 
 	if !m.acceptable(w, r, route, ask.Form) {
 		return
 	}
-	all, err := m.gate.Index(r.Context(), r.Header.Get("Authorization"))
+	all, err := m.gate.Index(r.Context(), edge.PassOf(r).Private)
 	if err != nil {
 		m.fail(w, r, route, err)
 		return
@@ -179,7 +182,10 @@ func (m *mount) artifact(w http.ResponseWriter, r *http.Request, route string, r
 func (m *mount) fail(w http.ResponseWriter, r *http.Request, route string, err error) {
 	answer := refuse(err)
 	level := slog.LevelDebug
+	forbidden, _ := errors.AsType[*gate.Forbidden](err)
 	switch {
+	case forbidden != nil && edge.PassOf(r).Own:
+		answer.message, level = forbiddenOwn(forbidden.Status, edge.PassOf(r).Private), slog.LevelWarn
 	case answer.status == http.StatusInternalServerError:
 		level = slog.LevelError
 	case answer.status == http.StatusBadGateway || answer.status == http.StatusServiceUnavailable && answer.cooldown == nil:
@@ -194,16 +200,20 @@ func (m *mount) fail(w http.ResponseWriter, r *http.Request, route string, err e
 	m.refuse(w, r, route, answer)
 }
 
+// forbiddenOwn is what a caller hears whose own credential was not in question.
+func forbiddenOwn(status int, credential string) string {
+	if credential == "" {
+		return fmt.Sprintf("the private registry asks for a credential (%d), and this gate has none for it; tell whoever runs the gate", status)
+	}
+	return fmt.Sprintf("the private registry rejected the gate's own credential (%d); tell whoever runs the gate", status)
+}
+
 // refuse writes a refusal in the ecosystem's dialect.
 func (m *mount) refuse(w http.ResponseWriter, r *http.Request, route string, answer refusal) {
 	setRoute(w, route)
 	traceRefusal(r.Context(), answer)
-	message := answer.message
-	if help := m.server.access.Load().help; help != "" {
-		message += ". " + help
-	}
 	answer.header(w.Header())
-	m.write(w, r, answer.status, m.Refusal.ContentType, m.Refusal.Body(message))
+	m.write(w, r, answer.status, m.Refusal.ContentType, m.Refusal.Body(m.server.helped(answer.message)))
 }
 
 func (m *mount) write(w http.ResponseWriter, r *http.Request, status int, contentType string, body []byte) {

@@ -7,11 +7,13 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/ecluse-gate/ecluse/internal/durable"
+	"github.com/ecluse-gate/ecluse/internal/edge"
 	"github.com/ecluse-gate/ecluse/internal/gate"
 	"github.com/ecluse-gate/ecluse/internal/obs"
 	"github.com/ecluse-gate/ecluse/internal/serving"
@@ -41,6 +43,12 @@ func (m *mount) publish(w http.ResponseWriter, r *http.Request, route string, as
 		m.noPublishing(w, r, ask)
 		return
 	}
+	// no other server looks at who they are, where the credential is the gate's
+	if edge.PassOf(r).ReadOnly {
+		m.server.opts.Metrics.Decision(m.Name, "publish", "deny")
+		m.refuse(w, r, route, refusal{status: http.StatusForbidden, message: "this token may read and not publish"})
+		return
+	}
 	if ask.Name != "" {
 		if err := m.gate.MayPublish(ask.Name); err != nil {
 			m.fail(w, r, route, err)
@@ -66,9 +74,10 @@ func (m *mount) publish(w http.ResponseWriter, r *http.Request, route string, as
 	})
 }
 
-// relay takes a package in, has it checked, and hands it on with the publisher's credential. The
-// answer is the target's own. What can be judged without the body is judged before any of it is
-// taken, and early judges what it begins with; early may be nil.
+// relay takes a package in, has it checked, and hands it on with the publisher's credential, or
+// where callers have tokens of the gate's, with its own. The answer is the target's own. What can
+// be judged without the body is judged before any of it is taken, and early judges what it begins
+// with; early may be nil.
 func (m *mount) relay(
 	w http.ResponseWriter, r *http.Request, route string, early func(io.Reader) error, check func(io.Reader) (gate.PublishRequest, error),
 ) {
@@ -97,7 +106,8 @@ func (m *mount) relay(
 		m.failPublish(w, r, route, err)
 		return
 	}
-	req.Method, req.Header, req.Authorization = r.Method, m.publishHeader(r.Header), r.Header.Get("Authorization")
+	pass := edge.PassOf(r)
+	req.Method, req.Header, req.Authorization = r.Method, m.publishHeader(r.Header, pass.OwnPublish), pass.Publish
 	req.Body, req.Length = io.NewSectionReader(body, 0, size), size
 	// A client that goes away does not stop a write in its middle: what a target took by half,
 	// nobody knows.
@@ -110,12 +120,13 @@ func (m *mount) relay(
 	m.server.writeArtifact(w, r, a)
 }
 
-// judge refuses what its header alone tells to be in vain. A package without a credential is: the
-// target wants the publisher's own, and nobody who has none may keep the others waiting.
+// judge refuses what its header alone tells to be in vain. A package without a credential is, where
+// the target wants the publisher's own: nobody who has none may keep the others waiting.
 func (p *publishing) judge(r *http.Request) error {
-	_, credential, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	pass := edge.PassOf(r)
+	_, credential, _ := strings.Cut(pass.Publish, " ")
 	switch {
-	case strings.TrimSpace(credential) == "":
+	case !pass.OwnPublish && strings.TrimSpace(credential) == "":
 		return errNoCredential
 	case r.ContentLength > p.limit:
 		return errTooLarge
@@ -192,9 +203,13 @@ func (m *mount) failPublish(w http.ResponseWriter, r *http.Request, route string
 
 // publishHeader is what a target hears of the publisher's request, beside the body and the
 // credential: what the package is, how the publisher's tool calls itself, and a second factor.
-func (m *mount) publishHeader(from http.Header) http.Header {
+func (m *mount) publishHeader(from http.Header, own bool) http.Header {
+	names := slices.Concat([]string{"Content-Type", "Accept"}, m.PublishHeader)
+	if !own {
+		names = append(names, m.PublisherHeader...)
+	}
 	out := http.Header{}
-	for _, name := range append([]string{"Content-Type", "Accept"}, m.PublishHeader...) {
+	for _, name := range names {
 		if v := from.Values(name); len(v) > 0 {
 			out[name] = v
 		}

@@ -16,7 +16,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/ecluse-gate/ecluse/internal/config"
+	"github.com/ecluse-gate/ecluse/internal/edge"
 	"github.com/ecluse-gate/ecluse/internal/obs"
 	"github.com/ecluse-gate/ecluse/internal/quota"
 	"github.com/ecluse-gate/ecluse/internal/serving"
@@ -33,14 +33,12 @@ type Options struct {
 	PublicURL string
 	// TrustedProxies are whose X-Forwarded-Host and X-Forwarded-Proto say which address that was.
 	TrustedProxies []netip.Prefix
-	// HelpMessage is added to every refusal, until SetAccess.
-	HelpMessage string
 	// MaxInFlight bounds the requests at work at once, and Wait how long one more may wait for its
 	// turn; 0 means no bound.
 	MaxInFlight int
 	Wait        time.Duration
-	// Tokens are who may use the mounts, until SetAccess; none means everybody.
-	Tokens []config.Token
+	// Access is who may use the mounts and what goes on for them, until SetAccess.
+	Access edge.Access
 	// SpoolDir is the folder that packages which are being published pass through; it is made when
 	// it is needed.
 	SpoolDir string
@@ -53,7 +51,7 @@ type Server struct {
 	opts       Options
 	tokenHints string
 	slots      chan struct{}
-	access     atomic.Pointer[access]
+	edge       atomic.Pointer[edge.Edge]
 	publishing *publishing
 	draining   atomic.Bool
 }
@@ -66,7 +64,7 @@ func New(o Options) *Server {
 		hints = append(hints, m.Words.Token)
 	}
 	s.tokenHints = strings.Join(hints, ", ")
-	s.SetAccess(o.Tokens, o.HelpMessage)
+	s.SetAccess(o.Access)
 	if o.MaxInFlight > 0 {
 		s.slots = make(chan struct{}, o.MaxInFlight)
 	}
@@ -90,8 +88,8 @@ func (s *Server) Handler() http.Handler {
 		path := r.URL.EscapedPath()
 		for _, m := range mounts {
 			if below, ok := strings.CutPrefix(path, m.prefix); ok && strings.HasPrefix(below, "/") {
-				if m.enter(w, r) {
-					m.serve(w, r, below)
+				if in, ok := m.enter(w, r); ok {
+					m.serve(w, in, below)
 				}
 				return
 			}

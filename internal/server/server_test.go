@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ecluse-gate/ecluse/internal/edge"
+
 	"github.com/ecluse-gate/ecluse/internal/fake/fakenpm"
 	"github.com/ecluse-gate/ecluse/internal/fake/fakepypi"
 	"github.com/ecluse-gate/ecluse/internal/gate"
@@ -19,7 +21,7 @@ import (
 // R37: each mount refuses in the dialect of its protocol, and adds what the operator wants to say.
 func TestPathsAndDialects(t *testing.T) {
 	const asJSON, asText = "application/json", "text/plain; charset=utf-8"
-	inWorld(t, Options{HelpMessage: "Ask #platform"}, func(w *world) {
+	inWorld(t, Options{Access: edge.Access{HelpMessage: "Ask #platform"}}, func(w *world) {
 		w.Public.Publish("a", "1.0.0", longAgo, nil)
 		w.Index.Publish("a", fakepypi.Wheel("a", "1.0", fakepypi.UploadedAt(longAgo)))
 		for _, c := range []struct {

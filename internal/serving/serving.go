@@ -35,6 +35,8 @@ type Ecosystem struct {
 	// PublishHeader are the fields of a publisher's request that the publication target hears,
 	// beside Accept and Content-Type.
 	PublishHeader []string
+	// PublisherHeader are more of them, which go with the publisher's own credential alone.
+	PublisherHeader []string
 	// Mirror makes a registry of this ecosystem a place that files are copied to.
 	Mirror func(Registry) (mirror.Target, error)
 	// LockFiles are the lock files of its tools.
@@ -58,6 +60,9 @@ type Words struct {
 
 // Refusal is the dialect of refusals (R37).
 type Refusal struct {
+	// Scheme is how a caller is asked for a token, where another spelling than Basic is shown
+	// better; its case means nothing to others (RFC 9110, 11.1).
+	Scheme      string
 	ContentType string
 	Body        func(message string) []byte
 }
@@ -66,8 +71,9 @@ type Refusal struct {
 type Registry struct {
 	URL   *url.URL
 	Index *url.URL // nil: none of its own is configured
-	// Token, or Username and Password, are what it asks for; empty: none.
-	Token, Username, Password string
+	// Authorization is the value of the field of this name that it asks for, empty for none; it may
+	// change.
+	Authorization func() string
 	// Open makes an address one that can be asked.
 	Open func(*url.URL) (*upstream.Target, error)
 }

@@ -23,18 +23,12 @@ const Tag = packument.MirrorTag
 // Target is an npm registry as a mirror.
 type Target struct {
 	Target *upstream.Target
-	Token  string // bearer; empty: none
+	// Authorization is the value of the field of this name, empty for none; it may change.
+	Authorization func() string
 }
 
 // Base implements mirror.Target.
 func (t *Target) Base() string { return strings.TrimSuffix(t.Target.URL().String(), "/") }
-
-func (t *Target) authorization() string {
-	if t.Token == "" {
-		return ""
-	}
-	return "Bearer " + t.Token
-}
 
 // Holds implements mirror.Target: whether the package's document has the version.
 func (t *Target) Holds(ctx context.Context, j mirror.Job) (bool, error) {
@@ -44,7 +38,7 @@ func (t *Target) Holds(ctx context.Context, j mirror.Job) (bool, error) {
 	}
 	resp, err := t.Target.Read(ctx, upstream.Request{
 		Method: http.MethodGet, URL: u, Kind: upstream.Metadata, Accept: "application/vnd.npm.install-v1+json, application/json;q=0.9",
-	}, t.authorization())
+	}, t.Authorization())
 	if err != nil {
 		return false, err
 	}
@@ -72,7 +66,7 @@ func (t *Target) Put(ctx context.Context, j mirror.Job, c *gate.Copy, f *mirror.
 		return &mirror.Unfit{Reason: err.Error()}
 	}
 	resp, err := t.Target.Write(ctx, upstream.Write{
-		Method: http.MethodPut, URL: u, Body: body, Length: length, Authorization: t.authorization(),
+		Method: http.MethodPut, URL: u, Body: body, Length: length, Authorization: t.Authorization(),
 		Header: http.Header{"Content-Type": {"application/json"}, "Npm-Command": {"publish"}},
 	})
 	if err != nil {

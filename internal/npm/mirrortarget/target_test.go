@@ -106,7 +106,7 @@ func TestTargetAnswers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		target := &mirrortarget.Target{Target: up, Token: "t"}
+		target := &mirrortarget.Target{Target: up, Authorization: func() string { return "Bearer t" }}
 		f := spooled(t, "what is in the file")
 		if held, err := target.Holds(t.Context(), jobN(1)); held || err != nil {
 			t.Errorf("%d: held %v %v", c.status, held, err)
@@ -191,7 +191,7 @@ func TestLargeFileStaysOffTheHeap(t *testing.T) {
 	var before runtime.MemStats
 	runtime.ReadMemStats(&before)
 	w := mirror.NewWorker(mirror.WorkerOptions{
-		Lanes: map[string]mirror.Lane{"npm": {Source: source, Target: &mirrortarget.Target{Target: target}}}, SpoolDir: t.TempDir(), MaxBytes: 1 << 30,
+		Lanes: map[string]mirror.Lane{"npm": {Source: source, Target: &mirrortarget.Target{Target: target, Authorization: func() string { return "" }}}}, SpoolDir: t.TempDir(), MaxBytes: 1 << 30,
 		Metrics: obs.NewMetrics(), Logger: slog.New(slog.DiscardHandler), At: func(string) { sample(&peak) },
 	})
 	if o := w.Do(t.Context(), jobN(1)); o.Result != mirror.Published {

@@ -25,16 +25,19 @@ import (
 // Ecosystem is npm.
 func Ecosystem() serving.Ecosystem {
 	return serving.Ecosystem{
-		Ecosystem:     npm.Definition(),
-		Protocol:      protocol(),
-		ParseName:     npm.ParseName,
-		Read:          read,
-		Refusal:       serving.Refusal{ContentType: "application/json", Body: npm.ErrorBody},
-		PublishHeader: []string{"Npm-Otp", "Npm-Command", "Npm-Scope", "Npm-Auth-Type"},
-		Mirror:        target,
-		LockFiles:     lockFiles(),
-		Words:         serving.Words{Upstream: "npm registry", Served: "npm registry", Entry: "/", Token: "npm: _authToken"},
-		Upstream:      ask,
+		Ecosystem: npm.Definition(),
+		Protocol:  protocol(),
+		ParseName: npm.ParseName,
+		Read:      read,
+		// npm shows its user the whole field, and nothing of the body, unless a word of the field
+		// is Basic or Bearer: then it speaks of a wrong password, and of one for npm's own
+		// registry.
+		Refusal:       serving.Refusal{Scheme: "basic", ContentType: "application/json", Body: npm.ErrorBody},
+		PublishHeader: []string{"Npm-Command", "Npm-Scope"}, PublisherHeader: []string{"Npm-Otp", "Npm-Auth-Type"},
+		Mirror:    target,
+		LockFiles: lockFiles(),
+		Words:     serving.Words{Upstream: "npm registry", Served: "npm registry", Entry: "/", Token: "npm: _authToken"},
+		Upstream:  ask,
 	}
 }
 
@@ -123,7 +126,7 @@ func target(r serving.Registry) (mirror.Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &mirrortarget.Target{Target: t, Token: r.Token}, nil
+	return &mirrortarget.Target{Target: t, Authorization: r.Authorization}, nil
 }
 
 // ask asks npm on this machine for its registry.

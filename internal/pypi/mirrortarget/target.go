@@ -3,7 +3,6 @@ package mirrortarget
 
 import (
 	"context"
-	"encoding/base64"
 	"net/http"
 	"net/url"
 	"strings"
@@ -21,8 +20,8 @@ import (
 type Target struct {
 	Target *upstream.Target // the upload endpoint
 	Index  *upstream.Target // the index whose pages tell what the target holds
-	// Username and Password are for both; empty: none.
-	Username, Password string
+	// Authorization is the value of the field of this name for both, empty for none; it may change.
+	Authorization func() string
 }
 
 // IndexOf is where an upload endpoint's index lies by custom: "…/legacy/" has its pages at
@@ -37,20 +36,13 @@ func IndexOf(upload *url.URL) *url.URL {
 // Base implements mirror.Target.
 func (t *Target) Base() string { return strings.TrimSuffix(t.Target.URL().String(), "/") }
 
-func (t *Target) authorization() string {
-	if t.Username == "" && t.Password == "" {
-		return ""
-	}
-	return "Basic " + base64.StdEncoding.EncodeToString([]byte(t.Username+":"+t.Password))
-}
-
 // Holds implements mirror.Target: whether the project's page lists the file.
 func (t *Target) Holds(ctx context.Context, j mirror.Job) (bool, error) {
 	u, err := t.Index.Under(pypi.ListingPath(j.Package))
 	if err != nil {
 		return false, err
 	}
-	resp, err := t.Index.Read(ctx, upstream.Request{Method: http.MethodGet, URL: u, Kind: upstream.Metadata, Accept: pypi.IndexAccept}, t.authorization())
+	resp, err := t.Index.Read(ctx, upstream.Request{Method: http.MethodGet, URL: u, Kind: upstream.Metadata, Accept: pypi.IndexAccept}, t.Authorization())
 	if err != nil {
 		return false, err
 	}
@@ -82,7 +74,7 @@ func (t *Target) Put(ctx context.Context, j mirror.Job, _ *gate.Copy, f *mirror.
 		return &mirror.Unfit{Reason: err.Error()}
 	}
 	resp, err := t.Target.Write(ctx, upstream.Write{
-		Method: http.MethodPost, URL: t.Target.URL(), Body: form.Body, Length: form.Length, Authorization: t.authorization(),
+		Method: http.MethodPost, URL: t.Target.URL(), Body: form.Body, Length: form.Length, Authorization: t.Authorization(),
 		Header: http.Header{"Content-Type": {form.ContentType}},
 	})
 	if err != nil {

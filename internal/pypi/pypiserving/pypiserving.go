@@ -113,5 +113,5 @@ func target(r serving.Registry) (mirror.Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &mirrortarget.Target{Target: uploads, Index: pages, Username: r.Username, Password: r.Password}, nil
+	return &mirrortarget.Target{Target: uploads, Index: pages, Authorization: r.Authorization}, nil
 }

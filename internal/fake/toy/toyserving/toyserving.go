@@ -33,7 +33,7 @@ func Ecosystem() serving.Ecosystem {
 		Refusal:   serving.Refusal{ContentType: "text/plain", Body: func(message string) []byte { return []byte("no: " + message) }},
 		Mirror: func(r serving.Registry) (mirror.Target, error) {
 			t, err := r.Open(r.URL)
-			return &target{t, r.Token}, err
+			return &target{t, r.Authorization}, err
 		},
 		LockFiles: []lockfile.Format{{Name: "toys.lock", Files: []string{"toys*.lock"}, Read: readLockFile}},
 		Words:     serving.Words{Upstream: "toy box", Served: "toy shelf", Entry: "/", Token: "toys: the key"},
@@ -89,7 +89,7 @@ func readLockFile(data []byte) (needs []lockfile.Need, skipped int, err error) {
 // target takes files by PUT, each at its name.
 type target struct {
 	*upstream.Target
-	token string
+	authorization func() string
 }
 
 // Base implements mirror.Target.
@@ -101,7 +101,7 @@ func (t *target) Holds(ctx context.Context, j mirror.Job) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	resp, err := t.Read(ctx, upstream.Request{Method: http.MethodGet, URL: u, Kind: upstream.Metadata}, t.token)
+	resp, err := t.Read(ctx, upstream.Request{Method: http.MethodGet, URL: u, Kind: upstream.Metadata}, t.authorization())
 	if err != nil {
 		return false, err
 	}
@@ -116,7 +116,7 @@ func (t *target) Put(ctx context.Context, j mirror.Job, _ *gate.Copy, f *mirror.
 	if err != nil {
 		return err
 	}
-	resp, err := t.Write(ctx, upstream.Write{Method: http.MethodPut, URL: u, Body: f.Reader(), Length: f.Size, Authorization: t.token})
+	resp, err := t.Write(ctx, upstream.Write{Method: http.MethodPut, URL: u, Body: f.Reader(), Length: f.Size, Authorization: t.authorization()})
 	if err != nil {
 		return err
 	}
