@@ -64,7 +64,8 @@ type pythonClient struct {
 	install func(t *testing.T, index, project, specifier string) (result, []string)
 }
 
-func pythonClients(t *testing.T) (all []pythonClient) {
+// pythonClients are all of them; env is for the project managers.
+func pythonClients(t *testing.T, env ...string) (all []pythonClient) {
 	for _, p := range firstTwo(pips(t)) {
 		all = append(all, pythonClient{p.name, func(t *testing.T, index, project, specifier string) (result, []string) {
 			dir := t.TempDir()
@@ -73,6 +74,7 @@ func pythonClients(t *testing.T) (all []pythonClient) {
 	}
 	for _, m := range managers(t) {
 		all = append(all, pythonClient{m.name, func(t *testing.T, index, project, specifier string) (result, []string) {
+			m.env = append(slices.Clone(m.env), env...)
 			v := newVenture(t, m, index, map[string]string{project: specifier})
 			return v.run(t, m.both...), v.installed(t)
 		}})

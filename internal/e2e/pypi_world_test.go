@@ -117,7 +117,18 @@ func (o *orchard) counted(t *testing.T, g *gate) {
 func staticIndex(t *testing.T, x *index) (url string) {
 	t.Helper()
 	dir := t.TempDir()
-	for _, project := range []string{"apple", "pear", "sources"} {
+	writePages(t, dir, x, "apple", "pear", "sources")
+	address := freeAddress(t)
+	host, port, _ := strings.Cut(address, ":")
+	start(t, dir, environment(dir), command(t, "/usr/bin/python3"), "-m", "http.server", "--bind", host, port)
+	until(t, "the static index", func() bool { return answers("http://" + address + "/simple/apple/") })
+	return "http://" + address
+}
+
+// writePages writes some projects of an index as plain files.
+func writePages(t *testing.T, dir string, x *index, projects ...string) {
+	t.Helper()
+	for _, project := range projects {
 		var page strings.Builder
 		page.WriteString("<html><body>\n")
 		x.Change(project, func(p *fakepypi.Project) {
@@ -133,11 +144,6 @@ func staticIndex(t *testing.T, x *index) (url string) {
 		})
 		write(t, dir, "simple/"+project+"/index.html", page.String())
 	}
-	address := freeAddress(t)
-	host, port, _ := strings.Cut(address, ":")
-	start(t, dir, environment(dir), command(t, "/usr/bin/python3"), "-m", "http.server", "--bind", host, port)
-	until(t, "the static index", func() bool { return answers("http://" + address + "/simple/apple/") })
-	return "http://" + address
 }
 
 // distribution reads the name and version of what lies in a folder that installers fill: "apple

@@ -15,6 +15,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -135,6 +136,7 @@ type front struct {
 	mu       sync.Mutex // guards all below
 	seen     []string   // "METHOD path"
 	secrets  []string   // requests that carried a credential
+	sent     []string   // what they carried, each once
 	gaps     []gap
 	throttle func(n int) (retryAfter string, throttled bool)
 }
@@ -176,6 +178,9 @@ func (f *front) record(r *http.Request) (string, bool) {
 	f.seen = append(f.seen, r.Method+" "+r.URL.EscapedPath())
 	if r.Header.Get("Authorization") != "" || r.Header.Get("Cookie") != "" {
 		f.secrets = append(f.secrets, r.URL.Path)
+		if sent := r.Header.Get("Authorization") + r.Header.Get("Cookie"); !slices.Contains(f.sent, sent) {
+			f.sent = append(f.sent, sent)
+		}
 	}
 	now := time.Now()
 	if n := len(f.gaps); n > 0 {
@@ -198,6 +203,13 @@ func (f *front) requests() (seen, secrets []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return append([]string{}, f.seen...), append([]string{}, f.secrets...)
+}
+
+// credentials returns what arrived as a credential, each once.
+func (f *front) credentials() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.sent)
 }
 
 // world is two registries with a small tree of packages: @acme/core is private and needs
