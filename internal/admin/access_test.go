@@ -104,7 +104,8 @@ func TestAdminToken(t *testing.T) {
 		}
 		for authorization, want := range map[string]int{
 			"": 401, "Bearer": 401, "Bearer wrong": 401, "Bearer s3cret": 200, "bearer s3cret": 200, "Digest s3cret": 401,
-			"Basic !!": 401, "Basic b3BzOnMzY3JldA==": 200 /* ops:s3cret */, "Basic czNjcmV0Og==": 401, // s3cret:
+			// s3cret:
+			"Basic !!": 401, "Basic b3BzOnMzY3JldA==": 200 /* ops:s3cret */, "Basic czNjcmV0Og==": 401,
 		} {
 			if got := ask(authorization); got != want {
 				t.Errorf("%q: %d, want %d", authorization, got, want)

@@ -71,18 +71,7 @@ func mountKeys(e registry.Ecosystem, known registry.Ecosystems) []key {
 	if e.Mount.Files != "" {
 		add(key{path: keyFiles, def: e.Mount.Files}, func(m *Mount) any { return &m.Files })
 	}
-	add(key{path: keyPrivate}, func(m *Mount) any { return &m.Private })
-	addLogin(add, keyPrivateToken, keyPrivateUsername, keyPrivatePassword, func(m *Mount) *Login { return &m.PrivateLogin })
-	add(key{path: keyPrivateAnonymous, def: "false"}, func(m *Mount) any { return &m.PrivateAnonymous })
-	add(key{path: "privateFailure", def: string(Refuse), oneOf: []string{string(Refuse), string(Degrade)}}, func(m *Mount) any {
-		return (*string)(&m.PrivateFailure)
-	})
-	add(key{path: "privateRules", def: string(DenyRules), oneOf: []string{string(DenyRules), string(AllRules)}}, func(m *Mount) any {
-		return (*string)(&m.PrivateRules)
-	})
-	add(key{path: keyOverlap, def: string(Merge), oneOf: []string{string(Merge), string(Shadow)}}, func(m *Mount) any {
-		return (*string)(&m.Overlap)
-	})
+	addPrivate(add)
 	add(key{path: keyFirstParty}, func(m *Mount) any { return packageNames{&m.FirstParty, known} })
 	if e.HasScopes {
 		words := []string{PathEncoded, PathLiteral}
@@ -100,6 +89,22 @@ func mountKeys(e registry.Ecosystem, known registry.Ecosystems) []key {
 	add(key{path: keyPublish}, func(m *Mount) any { return &m.Publish.URL })
 	addLogin(add, keyPublishToken, keyPublishUsername, keyPublishPassword, func(m *Mount) *Login { return &m.Publish.Login })
 	return all
+}
+
+// addPrivate adds the keys of the private registry.
+func addPrivate(add func(key, func(*Mount) any)) {
+	add(key{path: keyPrivate}, func(m *Mount) any { return &m.Private })
+	addLogin(add, keyPrivateToken, keyPrivateUsername, keyPrivatePassword, func(m *Mount) *Login { return &m.PrivateLogin })
+	add(key{path: keyPrivateAnonymous, def: "false"}, func(m *Mount) any { return &m.PrivateAnonymous })
+	add(key{path: "privateFailure", def: string(Refuse), oneOf: []string{string(Refuse), string(Degrade)}}, func(m *Mount) any {
+		return (*string)(&m.PrivateFailure)
+	})
+	add(key{path: "privateRules", def: string(DenyRules), oneOf: []string{string(DenyRules), string(AllRules)}}, func(m *Mount) any {
+		return (*string)(&m.PrivateRules)
+	})
+	add(key{path: keyOverlap, def: string(Merge), oneOf: []string{string(Merge), string(Shadow)}}, func(m *Mount) any {
+		return (*string)(&m.Overlap)
+	})
 }
 
 // addLogin adds the keys of a credential of the gate's own.

@@ -81,8 +81,8 @@ type Options struct {
 	// only.
 	Names  *overlap.Names
 	Policy *policy.Set
-	// JudgePrivate applies every rule to private versions that are not first-party; without it those
-	// that deny are applied.
+	// JudgePrivate applies every rule to private versions that are not first-party; without it
+	// those that deny are applied.
 	JudgePrivate bool
 	// MinPublic and MinTrusted are the weakest integrity that public and private versions may have.
 	MinPublic, MinTrusted integrity.Floor

@@ -62,8 +62,9 @@ func (g *Gate) renderMerged(r ListingRequest, res resolved) (*documents.Rendered
 	return documents.NewRendered(out, public), nil
 }
 
-// parts are the documents of a listing with what may be served of each: the private versions that no
-// rule denies, and the public ones that the rules admit. Nothing to serve at all is an error that says why.
+// parts are the documents of a listing with what may be served of each: the private versions that
+// no rule denies, and the public ones that the rules admit. Nothing to serve at all is an error
+// that says why.
 func (g *Gate) parts(now time.Time, set *policy.Set, name string, res resolved) (parts []registry.Part, a admission, err error) {
 	count := 0
 	if res.private != nil {
