@@ -230,7 +230,14 @@ func TestQueue(t *testing.T) {
 		if !got.Enabled || got.Store != "sqlite" || got.Dead != 1 {
 			t.Errorf("%+v", got)
 		}
+		status.DroppedJobs = []mirror.Entry{{ID: 7, Job: mirror.Job{Ecosystem: "npm", Package: "a", Version: "1.0.0", File: "a-1.0.0.tgz"}, Reason: "denied by <ban>"}}
+		if page := w.ask(http.MethodGet, "/", "", nil).Body.String(); !strings.Contains(page, "npm:a@1.0.0 a-1.0.0.tgz") || !strings.Contains(page, "denied by &lt;ban&gt;") {
+			t.Errorf("the page lacks the dropped job: %s", page)
+		}
 		trouble = errors.New("secret detail")
+		if page := w.ask(http.MethodGet, "/", "", nil).Body.String(); !strings.Contains(page, "does not answer") || strings.Contains(page, "secret") {
+			t.Errorf("in trouble: %s", page)
+		}
 		if rec := w.ask(http.MethodGet, "/api/v1/queue", "", nil); rec.Code != 503 || strings.Contains(rec.Body.String(), "secret") {
 			t.Errorf("in trouble: %d %s", rec.Code, rec.Body)
 		}

@@ -231,12 +231,15 @@ func TestCredentialsEndWhereTheyBelong(t *testing.T) {
 			privateHost: {""}, ownHost: {""}, houseHost: {bearer(ownMirror), bearer(ownPublish)},
 		}},
 		"no tokens": {"", "", "", "", bearer(callerToken), map[string][]string{
-			privateHost: {bearer(callerToken)}, ownHost: {bearer(callerToken)}, houseHost: {bearer(callerToken), bearer(ownMirror)},
+			// without any: explain, for which the gate has none
+			privateHost: {"", bearer(callerToken)}, ownHost: {"", bearer(callerToken)}, houseHost: {bearer(callerToken), bearer(ownMirror)},
 		}},
 		"no tokens, own logins": {logins1, logins2, "", "", bearer(callerToken), map[string][]string{
 			privateHost: {bearer(ownNPM)}, ownHost: {pypiLogin, bearer(callerToken)}, houseHost: {bearer(callerToken), bearer(ownMirror)},
 		}},
-		"a token that nobody has": {logins1, logins2, ", tokenFile: FILE:publish", tokens, bearer("no-such-token"), map[string][]string{houseHost: {bearer(ownMirror)}}},
+		"a token that nobody has": {logins1, logins2, ", tokenFile: FILE:publish", tokens, bearer("no-such-token"), map[string][]string{
+			privateHost: {bearer(ownNPM)}, ownHost: {pypiLogin}, houseHost: {bearer(ownMirror)}, // explain alone
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			files := secretFiles(t, map[string]string{

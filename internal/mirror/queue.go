@@ -249,6 +249,11 @@ func (r *runner) Work(ctx context.Context, job *river.Job[sealed]) error {
 		log(slog.LevelWarn, "mirror job failed and will be retried")
 		return errors.New(o.Reason)
 	}
+	if o.Result == Dropped {
+		if err := river.RecordOutput(ctx, dropped{o.Reason}); err != nil {
+			return err
+		}
+	}
 	log(slog.LevelInfo, "mirror job done")
 	return nil
 }

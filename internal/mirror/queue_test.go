@@ -278,3 +278,24 @@ func TestSQLiteSyncsFully(t *testing.T) {
 		}
 	}
 }
+
+// A dropped job is done, and is shown with why it was dropped.
+func TestDroppedJobsAreShown(t *testing.T) {
+	eachStore(t, func(t *testing.T, o QueueOptions) {
+		script := newScript(func(j Job, _ int) Outcome {
+			if j == jobN(1) {
+				return Outcome{Result: Dropped, Reason: "denied by ban"}
+			}
+			return Outcome{Result: Published}
+		})
+		o.Do = script.Do
+		q := open(t, o)
+		insert(t, q, jobN(1), jobN(2))
+		begin(t, q)
+		until(t, "both jobs to end", func() bool { return status(t, q).Done == 2 })
+		st := status(t, q)
+		if len(st.DroppedJobs) != 1 || st.DroppedJobs[0].Job != jobN(1) || st.DroppedJobs[0].Reason != "denied by ban" || st.DroppedJobs[0].Ended.IsZero() || st.Dead != 0 {
+			t.Errorf("%+v", st)
+		}
+	})
+}

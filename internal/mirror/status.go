@@ -32,6 +32,9 @@ type Status struct {
 	HeartbeatAge float64 `json:"heartbeat_age_seconds"`
 	// DeadJobs are the newest dead jobs, at most 100.
 	DeadJobs []Entry `json:"dead_jobs"`
+	// DroppedJobs are those that ended without a copy, since the rules denied it or it was gone:
+	// the newest of the last day, at most 100.
+	DroppedJobs []Entry `json:"dropped_jobs"`
 	// WaitingJobs are those that wait, the next first, at most 100.
 	WaitingJobs []Entry `json:"waiting_jobs"`
 }
@@ -66,9 +69,42 @@ func (q *Queue) Status(ctx context.Context) (Status, error) {
 	if s.DeadJobs, err = q.Dead(ctx, maxEntries); err != nil {
 		return Status{}, err
 	}
+	if s.DroppedJobs, err = q.dropped(ctx); err != nil {
+		return Status{}, err
+	}
 	s.WaitingJobs, err = q.list(ctx, river.NewJobListParams().First(maxEntries).OrderBy(river.JobListOrderByScheduledAt, river.SortOrderAsc).
 		States(rivertype.JobStateScheduled, rivertype.JobStateRetryable))
 	return s, err
+}
+
+// dropped is what a dropped job leaves in its row.
+type dropped struct {
+	Dropped string `json:"dropped"`
+}
+
+// maxFinished is how many finished jobs are looked through for dropped ones.
+const maxFinished = 1000
+
+// dropped lists the newest jobs that ended without a copy.
+func (q *Queue) dropped(ctx context.Context) ([]Entry, error) {
+	r, err := q.store.JobList(ctx, river.NewJobListParams().First(maxFinished).
+		OrderBy(river.JobListOrderByFinalizedAt, river.SortOrderDesc).States(rivertype.JobStateCompleted))
+	if err != nil {
+		return nil, err
+	}
+	out := []Entry{}
+	for _, row := range r.Jobs {
+		var d dropped
+		if json.Unmarshal(row.Output(), &d) != nil || d.Dropped == "" {
+			continue
+		}
+		e := entryOf(row)
+		e.Reason = d.Dropped
+		if out = append(out, e); len(out) == maxEntries {
+			break
+		}
+	}
+	return out, nil
 }
 
 func (q *Queue) counts(ctx context.Context) (map[rivertype.JobState]int, error) {

@@ -16,6 +16,7 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/config"
 	"github.com/ecluse-gate/ecluse/internal/mirror"
 	"github.com/ecluse-gate/ecluse/internal/serving"
+	"github.com/ecluse-gate/ecluse/internal/visible"
 )
 
 func newMirror(sys *cli.System, version string, ecosystems serving.Ecosystems) *cobra.Command {
@@ -120,7 +121,7 @@ func queueCommand(
 
 func newMirrorList(sys *cli.System, ecosystems serving.Ecosystems) *cobra.Command {
 	return queueCommand(sys, ecosystems, &cobra.Command{
-		Use: "list", Short: "List dead and waiting jobs with their reasons", Args: cobra.NoArgs,
+		Use: "list", Short: "List dead, waiting and dropped jobs with their reasons", Args: cobra.NoArgs,
 	}, func(ctx context.Context, q *mirror.Queue, _ []string) error {
 		st, err := q.Status(ctx)
 		if err != nil {
@@ -128,12 +129,13 @@ func newMirrorList(sys *cli.System, ecosystems serving.Ecosystems) *cobra.Comman
 		}
 		fmt.Fprintf(sys.Stdout, "ready %d, running %d, waiting %d, done %d, dead %d\n", st.Ready, st.Running, st.Waiting, st.Done, st.Dead)
 		tw := tabwriter.NewWriter(sys.Stdout, 0, 0, 2, ' ', 0)
-		for _, e := range append(st.DeadJobs, st.WaitingJobs...) {
-			state := "waiting"
-			if !e.Ended.IsZero() {
-				state = "dead"
+		for _, list := range []struct {
+			state string
+			jobs  []mirror.Entry
+		}{{"dead", st.DeadJobs}, {"waiting", st.WaitingJobs}, {"dropped", st.DroppedJobs}} {
+			for _, e := range list.jobs {
+				fmt.Fprintf(tw, "%d\t%s\t%s\tattempt %d\t%s\n", e.ID, list.state, e.Job, e.Attempts, visible.Text(e.Reason))
 			}
-			fmt.Fprintf(tw, "%d\t%s\t%s\tattempt %d\t%s\n", e.ID, state, e.Job, e.Attempts, e.Reason)
 		}
 		return tw.Flush()
 	})

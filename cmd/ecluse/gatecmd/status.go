@@ -102,6 +102,9 @@ func writeQueue(w io.Writer, q adminapi.Queue) error {
 	for _, e := range q.DeadJobs {
 		fmt.Fprintf(w, "dead job %d: %s: %s\n", e.ID, e.Job, e.Reason)
 	}
+	for _, e := range q.DroppedJobs {
+		fmt.Fprintf(w, "dropped job %d: %s: %s\n", e.ID, e.Job, e.Reason)
+	}
 	return nil
 }
 
