@@ -237,8 +237,9 @@ func TestCredentialsEndWhereTheyBelong(t *testing.T) {
 		"no tokens, own logins": {logins1, logins2, "", "", bearer(callerToken), map[string][]string{
 			privateHost: {bearer(ownNPM)}, ownHost: {pypiLogin, bearer(callerToken)}, houseHost: {bearer(callerToken), bearer(ownMirror)},
 		}},
+		// explain alone asks with the gate's own
 		"a token that nobody has": {logins1, logins2, ", tokenFile: FILE:publish", tokens, bearer("no-such-token"), map[string][]string{
-			privateHost: {bearer(ownNPM)}, ownHost: {pypiLogin}, houseHost: {bearer(ownMirror)}, // explain alone
+			privateHost: {bearer(ownNPM)}, ownHost: {pypiLogin}, houseHost: {bearer(ownMirror)},
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

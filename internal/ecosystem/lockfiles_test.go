@@ -16,6 +16,9 @@ func npmNeed(name, version, file string) lockfile.Need {
 	return lockfile.Need{Ecosystem: "npm", Package: name, Version: version, File: file}
 }
 
+// nothing is an empty file under every name.
+func nothing(string) ([]byte, error) { return nil, nil }
+
 var tree = []lockfile.Need{
 	npmNeed("@pub/scoped", "2.1.0", "scoped-2.1.0.tgz"), npmNeed("left-dep", "1.1.0", "left-dep-1.1.0.tgz"),
 }
@@ -64,12 +67,12 @@ source = { git = "https://host/g?rev=abc" }
 `, []lockfile.Need{{Ecosystem: "pypi", Package: "apple-pie", Version: "1.0", File: "apple_pie-1.0-py3-none-any.whl"}, {Ecosystem: "pypi", Package: "apple-pie", Version: "1.0", File: "apple_pie-1.0.tar.gz"}}, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, skipped, err := lockfile.Read(All().LockFiles(), c.name, []byte(c.text))
+			got, err := lockfile.Read(All().LockFiles(), c.name, []byte(c.text), nothing)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(c.want, got); diff != "" || skipped != c.skipped {
-				t.Errorf("skipped %d, want %d\n%s", skipped, c.skipped, diff)
+			if diff := cmp.Diff(c.want, got.Needs); diff != "" || got.Skipped != c.skipped {
+				t.Errorf("skipped %d, want %d\n%s", got.Skipped, c.skipped, diff)
 			}
 		})
 	}
@@ -85,6 +88,67 @@ func TestLockFilesSpellings(t *testing.T) {
 		want             []lockfile.Need
 		skipped          int
 	}{
+		{"bun", "bun.lock", `{
+  "lockfileVersion": 1,
+  "workspaces": {"": {"name": "me"}},
+  "packages": {
+    "@pub/scoped": ["@pub/scoped@2.1.0", "", { "dependencies": { "left-dep": "^1.0.0", }, }, "sha512-x"],
+    "left-dep": ["left-dep@1.1.0", "http://gate.test/npm/left-dep/-/left-dep-1.1.0.tgz", {}, "sha512-x"],
+    "me": ["me@workspace:"],
+    "g": ["g@git+ssh://git@host/g.git#abc", {}, "abc"],
+  }
+}
+`, tree, 1},
+		{"poetry", "poetry.lock", `[[package]]
+name = "pear"
+version = "2.0"
+files = [
+    {file = "pear-2.0-py3-none-any.whl", hash = "sha256:abc"},
+    {file = "pear-2.0.tar.gz", hash = "sha256:abc"},
+]
+
+[[package]]
+name = "g"
+version = "1.0"
+files = []
+
+[package.source]
+type = "git"
+url = "https://host/g.git"
+`, pear, 1},
+		{"pdm", "pdm.lock", `[[package]]
+name = "pear"
+version = "2.0"
+files = [
+    {url = "` + at + `pear-2.0-py3-none-any.whl", hash = "sha256:abc"},
+    {file = "pear-2.0.tar.gz", hash = "sha256:abc"},
+]
+
+[[package]]
+name = "g"
+version = "1.0"
+git = "https://host/g.git"
+`, pear, 1},
+		{"the standard form", "pylock.toml", `lock-version = "1.0"
+created-by = "a tool"
+
+[[packages]]
+name = "pear"
+version = "2.0"
+sdist = {name = "pear-2.0.tar.gz", url = "` + at + `pear-2.0.tar.gz", hashes = {sha256 = "abc"}}
+
+[[packages.wheels]]
+url = "` + at + `pear-2.0-py3-none-any.whl"
+hashes = {sha256 = "abc"}
+
+[[packages]]
+name = "here"
+directory = {path = "."}
+
+[[packages]]
+name = "g"
+vcs = {type = "git", url = "https://host/g.git", commit-id = "abc"}
+`, pear, 1},
 		{"literal strings, tables of tables", "uv.lock", "[[package]]\nname = 'pear'\n[package.source]\nregistry = 'https://pypi.org/simple'\n[package.sdist]\nurl = '" + at +
 			"pear-2.0.tar.gz'\n[[package.wheels]]\nurl = '" + at + "pear-2.0-py3-none-any.whl'\n", pear, 0},
 		{"another order, other spaces", "uv.lock", "[[ package ]]\r\n  wheels=[{url=\"" + at + "pear-2.0-py3-none-any.whl\"}] # a\r\n  sdist={size=1,url=\"" + at +
@@ -105,14 +169,52 @@ func TestLockFilesSpellings(t *testing.T) {
 			"    resolution: '@pub/scoped@npm:2.1.0::x=y'\n", tree, 0},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			got, skipped, err := lockfile.Read(All().LockFiles(), c.name, []byte(c.text))
+			got, err := lockfile.Read(All().LockFiles(), c.name, []byte(c.text), nothing)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(c.want, got); diff != "" || skipped != c.skipped {
-				t.Errorf("skipped %d, want %d\n%s", skipped, c.skipped, diff)
+			if diff := cmp.Diff(c.want, got.Needs); diff != "" || got.Skipped != c.skipped {
+				t.Errorf("skipped %d, want %d\n%s", got.Skipped, c.skipped, diff)
 			}
 		})
+	}
+}
+
+// Requirements include other files by their path from where they stand, under any name; constraints
+// count like requirements, and a circle ends.
+func TestRequirementsInclude(t *testing.T) {
+	files := map[string]string{
+		"sub/base.txt": "pear==2.0 --hash=sha256:abc\n-c ../pins.txt\n-r base.txt\n", "pins.txt": "plum==3.0\n--requirement=sub/base.txt\n",
+	}
+	beside := func(name string) ([]byte, error) {
+		text, ok := files[name]
+		if !ok {
+			return nil, errors.New("no such file")
+		}
+		return []byte(text), nil
+	}
+	text := "--extra-index-url https://other.example/simple\napple==1.0\n-rsub/base.txt\ng @ git+https://host/g.git\n"
+	l, err := lockfile.Read(All().LockFiles(), "all.in", []byte(text), beside)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, n := range l.Needs {
+		names = append(names, n.Package+"=="+n.Version)
+	}
+	if got := strings.Join(names, " "); got != "apple==1.0 pear==2.0 plum==3.0" || l.Skipped != 1 {
+		t.Errorf("%s, skipped %d", got, l.Skipped)
+	}
+	want := []lockfile.Address{{Package: "--extra-index-url", URL: "https://other.example/simple"}, {Package: "g", URL: "git+https://host/g.git"}}
+	if diff := cmp.Diff(want, l.Addresses); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := lockfile.Read(All().LockFiles(), "all.in", []byte("apple==1.0\n\n-r missing.txt\n"), beside); err == nil || !strings.Contains(err.Error(), "line 3: missing.txt: no such file") {
+		t.Error(err)
+	}
+	endless := func(name string) ([]byte, error) { return []byte("-r x" + name + "\n"), nil }
+	if _, err := lockfile.Read(All().LockFiles(), "all.in", []byte("-r a\n"), endless); err == nil || !strings.Contains(err.Error(), "too many files") {
+		t.Error(err)
 	}
 }
 
@@ -130,20 +232,20 @@ func TestLockFilesNamesTheLine(t *testing.T) {
 		{"pnpm-lock.yaml", "a: " + deep, "line 1: exceeded max depth"},
 		{"yarn.lock", "\n__metadata:\n  version: 8\n\n\"a@npm:1\":\n  resolution: \"a@npm:1.0.0\n", "yarn.lock: not YAML as yarn writes it: line 7: "},
 	} {
-		if _, _, err := lockfile.Read(All().LockFiles(), c.name, []byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := lockfile.Read(All().LockFiles(), c.name, []byte(c.text), nil); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v; want %q in\n%.80s", c.name, err, c.want, c.text)
 		}
 	}
 }
 
 func TestLockFilesRefuses(t *testing.T) {
-	if _, _, err := lockfile.Read(All().LockFiles(), "Cargo.lock", nil); !errors.Is(err, lockfile.ErrUnknown) {
+	if _, err := lockfile.Read(All().LockFiles(), "Cargo.lock", nil, nil); !errors.Is(err, lockfile.ErrUnknown) {
 		t.Errorf("Cargo.lock: %v", err)
 	}
 	for name, text := range map[string]string{
 		"package-lock.json": `{"lockfileVersion": 1, "dependencies": {}}`, "npm-shrinkwrap.json": "x", "pnpm-lock.yaml": "\t:", "uv.lock": "version = 1",
 	} {
-		if _, _, err := lockfile.Read(All().LockFiles(), name, []byte(text)); err == nil || !strings.Contains(err.Error(), name) {
+		if _, err := lockfile.Read(All().LockFiles(), name, []byte(text), nil); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -157,9 +259,9 @@ func TestLockFilesManyPackages(t *testing.T) {
 		text = fmt.Appendf(text, "  pkg%d@1.0.0: {}\n", i)
 	}
 	start := time.Now()
-	needs, _, err := lockfile.Read(All().LockFiles(), "pnpm-lock.yaml", text)
-	if took := time.Since(start); err != nil || len(needs) != packages || took > 15*time.Second {
-		t.Errorf("%d of %d packages in %v, %v", len(needs), packages, took, err)
+	l, err := lockfile.Read(All().LockFiles(), "pnpm-lock.yaml", text, nil)
+	if took := time.Since(start); err != nil || len(l.Needs) != packages || took > 15*time.Second {
+		t.Errorf("%d of %d packages in %v, %v", len(l.Needs), packages, took, err)
 	}
 }
 
@@ -168,13 +270,17 @@ func FuzzLockFiles(f *testing.F) {
 	f.Add("package-lock.json", `{"packages": {"node_modules/../../x": {"version": "1.0.0/../.."}}}`)
 	f.Add("yarn.lock", "\"a@1\":\n  version \"1.0.0\"\n")
 	f.Add("uv.lock", "[[package]]\nname = \"a\"\nsource = { registry = \"x\" }\nsdist = { url = \"https://h/a-1.0.tar.gz\" }\n")
+	f.Add("bun.lock", `{"packages": {"a": ["a@1.0.0", "", {}, "sha512-x"],}}`)
+	f.Add("poetry.lock", "[[package]]\nname = \"a\"\nfiles = [{file = \"a-1.0.tar.gz\"}]\n")
+	f.Add("pdm.lock", "[[package]]\nname = \"a\"\nfiles = [{url = \"https://h/a-1.0.tar.gz\"}]\n")
+	f.Add("pylock.toml", "lock-version = \"1.0\"\n[[packages]]\nname = \"a\"\n[packages.sdist]\nname = \"a-1.0.tar.gz\"\n")
 	f.Add("pnpm-lock.yaml", "packages: {a@1.0.0: {}}\n---\npackages: {b@1.0.0: *a}\n")
 	f.Fuzz(func(t *testing.T, name, text string) {
-		needs, _, err := lockfile.Read(All().LockFiles(), name, []byte(text))
+		l, err := lockfile.Read(All().LockFiles(), name, []byte(text), nothing)
 		if err != nil {
 			return
 		}
-		for _, n := range needs {
+		for _, n := range l.Needs {
 			if strings.Contains(n.File, "/") || strings.Contains(n.Package, "..") || n.Package == "" || n.Version == "" {
 				t.Errorf("need %+v", n)
 			}

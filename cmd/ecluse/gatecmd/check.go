@@ -23,10 +23,14 @@ func newCheck(sys *cli.System, ecosystems serving.Ecosystems) *cobra.Command {
 	gate := addConfigFlag(c, ecosystems)
 	gate.addOverrides()
 	admin := c.Flags().String("preview", "", "ask the running gate at this admin `URL` what the new rules would change, instead of printing settings")
+	locks := c.Flags().StringArray("lockfile", nil, "list what in this lock `FILE` a client would fetch past the gate; may be given more than once")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		cfg, err := gate.load(c.Context(), sys)
 		if err != nil {
 			return err
+		}
+		if len(*locks) > 0 {
+			return checkLockfiles(sys, cfg, ecosystems.LockFiles(), *locks)
 		}
 		if *admin != "" {
 			return preview(c.Context(), sys.Stdout, *admin, cfg)

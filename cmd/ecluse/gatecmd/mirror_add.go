@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -38,7 +39,7 @@ func newMirrorAdd(sys *cli.System, version string, ecosystems serving.Ecosystems
 		panic(err) // the flag stands one line above
 	}
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		needs, skipped, err := readLockfiles(ecosystems.LockFiles(), *files)
+		lock, err := readLockfiles(ecosystems.LockFiles(), *files)
 		if err != nil {
 			return err
 		}
@@ -46,30 +47,46 @@ func newMirrorAdd(sys *cli.System, version string, ecosystems serving.Ecosystems
 		if err != nil {
 			return err
 		}
-		return conf.addJobs(c.Context(), sys, cfg, version, needs, skipped)
+		return conf.addJobs(c.Context(), sys, cfg, version, lock.Needs, lock.Skipped)
 	}
 	cli.ExitCodes(c, cli.Done, cli.Failed, cli.Refused, cli.Partial, cli.Usage, cli.Interrupted)
 	return c
 }
 
-func readLockfiles(formats []lockfile.Format, files []string) (needs []lockfile.Need, skipped int, err error) {
+// readLockfiles reads lock files, and what they include from where they lie.
+func readLockfiles(formats []lockfile.Format, files []string) (all lockfile.Lock, err error) {
 	for _, name := range files {
-		f, err := os.Open(name)
+		l, err := readLockfile(formats, name)
 		if err != nil {
-			return nil, 0, err
+			return lockfile.Lock{}, err
 		}
-		data, err := io.ReadAll(io.LimitReader(f, lockfile.MaxBytes+1))
-		_ = f.Close()
-		if err != nil {
-			return nil, 0, err
-		}
-		some, n, err := lockfile.Read(formats, name, data)
-		if err != nil {
-			return nil, 0, &cli.ExitError{Code: cli.Refused, Err: err}
-		}
-		needs, skipped = append(needs, some...), skipped+n
+		all.Add(l)
 	}
-	return needs, skipped, nil
+	return all, nil
+}
+
+func readLockfile(formats []lockfile.Format, name string) (lockfile.Lock, error) {
+	data, err := readBounded(name)
+	if err != nil {
+		return lockfile.Lock{}, err
+	}
+	l, err := lockfile.Read(formats, name, data, func(other string) ([]byte, error) {
+		return readBounded(filepath.Join(filepath.Dir(name), filepath.FromSlash(other)))
+	})
+	if err != nil {
+		return lockfile.Lock{}, &cli.ExitError{Code: cli.Refused, Err: err}
+	}
+	return l, nil
+}
+
+// readBounded reads a file of at most one byte more than a lock file may have.
+func readBounded(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, lockfile.MaxBytes+1))
 }
 
 // addJobs makes jobs and returns how many. What an ecosystem without a mirror needs is reported and

@@ -6,34 +6,45 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"regexp"
 	"strings"
+
+	"go.yaml.in/yaml/v4"
 
 	"github.com/ecluse-gate/ecluse/internal/mirror/lockfile"
 	"github.com/ecluse-gate/ecluse/internal/npm"
 )
 
-// lockFiles are those of npm, pnpm and yarn.
+// What clients do with the addresses in their lock files.
+const (
+	npmDirect = "npm ci asks these hosts directly; that of npm's own default registry it replaces by the configured one (replace-registry-host), yarn 1 and others do not"
+	asIsNote  = "asked directly, whatever registry is configured"
+)
+
+// lockFiles are those of npm, pnpm, yarn and bun.
 func lockFiles() []lockfile.Format {
 	return []lockfile.Format{
-		{Name: "package-lock.json", Files: []string{"package-lock.json", "npm-shrinkwrap.json"}, Read: reading((*reader).packageLock)},
-		{Name: "pnpm-lock.yaml", Files: []string{"pnpm-lock.yaml"}, Read: reading((*reader).pnpm)},
-		{Name: "yarn.lock", Files: []string{"yarn.lock"}, Read: reading((*reader).yarn)},
+		{Name: "package-lock.json", Files: []string{"package-lock.json", "npm-shrinkwrap.json"}, Read: reading((*reader).packageLock), Direct: npmDirect, Replaces: npmReplaces},
+		{Name: "pnpm-lock.yaml", Files: []string{"pnpm-lock.yaml"}, Read: reading((*reader).pnpm), Direct: asIsNote},
+		{Name: "yarn.lock", Files: []string{"yarn.lock"}, Read: reading((*reader).yarn), Direct: asIsNote},
+		{Name: "bun.lock", Files: []string{"bun.lock"}, Read: reading((*reader).bun), Direct: asIsNote},
 	}
 }
 
+// npmReplaces reports npm's own default registry, for which npm takes the configured one: what its
+// setting replace-registry-host calls "npmjs".
+func npmReplaces(host string) bool { return strings.HasPrefix(host, "registry."+"npmjs.") }
+
 // reader collects what a lock file lists.
-type reader struct {
-	needs   []lockfile.Need
-	skipped int
-}
+type reader struct{ lockfile.Lock }
 
 // reading makes a reader's method a function of a file.
-func reading(read func(*reader, []byte) error) func([]byte) ([]lockfile.Need, int, error) {
-	return func(data []byte) ([]lockfile.Need, int, error) {
+func reading(read func(*reader, []byte) error) func([]byte, lockfile.Opener) (lockfile.Lock, error) {
+	return func(data []byte, _ lockfile.Opener) (lockfile.Lock, error) {
 		var r reader
 		err := read(&r, data)
-		return r.needs, r.skipped, err
+		return r.Lock, err
 	}
 }
 
@@ -42,10 +53,10 @@ func (r *reader) npm(name, version string) {
 	name, err := npm.ParseName(name)
 	file := npm.FileName(name, version)
 	if back, ok := npm.VersionOfFile(name, file); err != nil || !ok || back != version {
-		r.skipped++
+		r.Skipped++
 		return
 	}
-	r.needs = append(r.needs, lockfile.Need{Ecosystem: npm.Ecosystem, Package: name, Version: version, File: file})
+	r.Needs = append(r.Needs, lockfile.Need{Ecosystem: npm.Ecosystem, Package: name, Version: version, File: file})
 }
 
 // packageLock reads lockfileVersion 2 and 3, whose member "packages" has the paths of the tree as
@@ -72,8 +83,9 @@ func (r *reader) packageLock(data []byte) error {
 		if p.Name != "" { // an alias
 			name = p.Name
 		}
+		r.At(name, p.Resolved)
 		if p.Version == "" || fromElsewhere(p.Resolved) {
-			r.skipped++
+			r.Skipped++
 			continue
 		}
 		r.npm(name, p.Version)
@@ -99,8 +111,9 @@ func (r *reader) pnpm(data []byte) error {
 		if err != nil {
 			return fmt.Errorf("not YAML as pnpm writes it: %v", err)
 		}
-		for key := range packages {
+		for key, entry := range packages {
 			r.pnpmPackage(key)
+			r.pnpmTarball(key, entry)
 		}
 	}
 	return nil
@@ -110,11 +123,22 @@ func (r *reader) pnpmPackage(key string) {
 	key, _, _ = strings.Cut(strings.TrimPrefix(key, "/"), "(")
 	i := strings.LastIndexAny(key, "@/")
 	if i <= 0 || strings.Contains(key, ":") {
-		r.skipped++
+		r.Skipped++
 		return
 	}
 	version, _, _ := strings.Cut(key[i+1:], "_")
 	r.npm(key[:i], version)
+}
+
+// pnpmTarball notes the address of a package that has one.
+func (r *reader) pnpmTarball(key string, entry *yaml.Node) {
+	fields, err := members(entry)
+	if err != nil {
+		return // the entry says nothing of a place
+	}
+	if resolution, err := members(fields["resolution"]); err == nil && resolution["tarball"] != nil {
+		r.At(key, resolution["tarball"].Value)
+	}
 }
 
 // yarn reads both forms: of berry, which is YAML, and of version 1, which is a form of its own.
@@ -149,14 +173,20 @@ func (r *reader) yarnResolution(text string) {
 	i := strings.LastIndex(text, "@npm:")
 	switch {
 	case i > 0:
-		version, _, _ := strings.Cut(text[i+len("@npm:"):], "::")
+		version, binding, _ := strings.Cut(text[i+len("@npm:"):], "::")
 		r.npm(text[:i], version)
+		if values, err := url.ParseQuery(binding); err == nil {
+			r.At(text[:i], values.Get("__archiveUrl"))
+		}
 	case text != "" && !strings.Contains(text, "@workspace:"):
-		r.skipped++
+		r.Skipped++
 	}
 }
 
-var yarnVersion = regexp.MustCompile(`^  version "([^"]+)"$`)
+var (
+	yarnVersion  = regexp.MustCompile(`^  version "([^"]+)"$`)
+	yarnResolved = regexp.MustCompile(`^  resolved "([^"#]+)`)
+)
 
 // yarnClassic reads lines: the name is that of an entry's first pattern.
 func (r *reader) yarnClassic(data []byte) error {
@@ -172,6 +202,8 @@ func (r *reader) yarnClassic(data []byte) error {
 		default:
 			if m := yarnVersion.FindStringSubmatch(line); m != nil {
 				r.npm(name, m[1])
+			} else if m := yarnResolved.FindStringSubmatch(line); m != nil {
+				r.At(name, m[1])
 			}
 		}
 	}
@@ -190,4 +222,42 @@ func yarnName(line string) string {
 		return first[:i]
 	}
 	return first
+}
+
+// bun reads the text form: JSON with commas at the end, which YAML reads. Each member of "packages"
+// is a list that begins with "name@1.0.0" and the address, empty for the registry's own.
+func (r *reader) bun(data []byte) error {
+	docs, err := documents(data)
+	if err != nil {
+		return fmt.Errorf("not what bun writes: %v", err)
+	}
+	for _, doc := range docs {
+		packages, err := members(doc["packages"])
+		if err != nil {
+			return fmt.Errorf("not what bun writes: %v", err)
+		}
+		for _, entry := range packages {
+			if entry.Kind == yaml.SequenceNode && len(entry.Content) > 0 {
+				r.bunPackage(entry.Content)
+			}
+		}
+	}
+	return nil
+}
+
+func (r *reader) bunPackage(entry []*yaml.Node) {
+	id := entry[0].Value
+	i := strings.LastIndex(id, "@")
+	if i > 0 && strings.HasPrefix(id[i+1:], "workspace:") {
+		return
+	}
+	if i <= 0 || len(entry) < 3 || strings.ContainsAny(id[i+1:], ":/") {
+		r.Skipped++
+		r.At(id, id[strings.Index(id, "@")+1:])
+		return
+	}
+	r.npm(id[:i], id[i+1:])
+	if entry[1].Kind == yaml.ScalarNode {
+		r.At(id[:i], entry[1].Value)
+	}
 }

@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"path"
-	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/pelletier/go-toml/v2"
 
@@ -16,55 +14,45 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/pypi/naming"
 )
 
-// lockFiles are those of pip and uv.
+// What clients do with the addresses in their lock files.
+const (
+	asIsNote   = "asked directly, whatever index is configured"
+	pagesNote  = "the index that is configured is asked; an address here is that of a source of its own, or of a package outside of any index"
+	pipOptions = "pip asks these, whatever index is configured elsewhere"
+)
+
+// lockFiles are those of pip, uv, poetry and pdm.
 func lockFiles() []lockfile.Format {
 	return []lockfile.Format{
-		{Name: "requirements.txt", Files: []string{"requirements*.txt"}, Read: reading((*reader).requirements)},
-		{Name: "uv.lock", Files: []string{"uv.lock"}, Read: reading((*reader).uv)},
+		{Name: "requirements.txt", Files: []string{"*.txt", "*.in", "*.pip"}, Read: readRequirements, Direct: pipOptions},
+		{Name: "pylock.toml", Files: []string{"pylock.toml", "pylock.*.toml"}, Read: reading((*reader).pylock), Direct: asIsNote},
+		{Name: "uv.lock", Files: []string{"uv.lock"}, Read: reading((*reader).uv), Direct: asIsNote},
+		{Name: "poetry.lock", Files: []string{"poetry.lock"}, Read: reading((*reader).poetry), Direct: pagesNote},
+		{Name: "pdm.lock", Files: []string{"pdm.lock", "pdm.*.lock"}, Read: reading((*reader).pdm), Direct: asIsNote},
 	}
 }
 
 // reader collects what a lock file lists.
-type reader struct {
-	needs   []lockfile.Need
-	skipped int
-}
+type reader struct{ lockfile.Lock }
 
 // reading makes a reader's method a function of a file.
-func reading(read func(*reader, []byte) error) func([]byte) ([]lockfile.Need, int, error) {
-	return func(data []byte) ([]lockfile.Need, int, error) {
+func reading(read func(*reader, []byte) error) func([]byte, lockfile.Opener) (lockfile.Lock, error) {
+	return func(data []byte, _ lockfile.Opener) (lockfile.Lock, error) {
 		var r reader
 		err := read(&r, data)
-		return r.needs, r.skipped, err
+		return r.Lock, err
 	}
 }
 
-var requirement = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[[^\]]*\])?\s*===?\s*([A-Za-z0-9.!+_-]+)\s*(?:;.*|--hash.*)?$`)
-
-// requirements reads lines of "name==version". Others do not say which files are needed.
-func (r *reader) requirements(data []byte) error {
-	text := strings.ReplaceAll(strings.ReplaceAll(string(data), "\r\n", "\n"), "\\\n", " ")
-	for line := range strings.Lines(text) {
-		line, _, _ = strings.Cut(line, " #")
-		line = strings.TrimSpace(line)
-		if line == "" || line[0] == '#' || strings.HasPrefix(line, "-") {
-			continue
-		}
-		m := requirement.FindStringSubmatch(line)
-		if m == nil {
-			r.skipped++
-			continue
-		}
-		name, err := naming.ParseName(m[1])
-		if err != nil {
-			r.skipped++
-			continue
-		}
-		version := m[2]
-		if normal, ok := naming.NormalizeVersion(version); ok {
-			version = normal
-		}
-		r.needs = append(r.needs, lockfile.Need{Ecosystem: pypi.Ecosystem, Package: name, Version: version})
+// decode reads TOML as a tool writes it.
+func decode(data []byte, tool string, into any) error {
+	err := toml.Unmarshal(data, into)
+	if e, ok := errors.AsType[*toml.DecodeError](err); ok {
+		line, _ := e.Position()
+		return fmt.Errorf("not TOML as %s writes it: line %d: %v", tool, line, err)
+	}
+	if err != nil {
+		return fmt.Errorf("not TOML as %s writes it: %v", tool, err)
 	}
 	return nil
 }
@@ -82,12 +70,8 @@ func (r *reader) uv(data []byte) error {
 			Wheels []file         `toml:"wheels"`
 		} `toml:"package"`
 	}
-	if err := toml.Unmarshal(data, &doc); err != nil {
-		if e, ok := errors.AsType[*toml.DecodeError](err); ok {
-			line, _ := e.Position()
-			return fmt.Errorf("not TOML as uv writes it: line %d: %v", line, err)
-		}
-		return fmt.Errorf("not TOML as uv writes it: %v", err)
+	if err := decode(data, "uv", &doc); err != nil {
+		return err
 	}
 	if len(doc.Packages) == 0 {
 		return errors.New("it contains no [[package]]")
@@ -97,28 +81,39 @@ func (r *reader) uv(data []byte) error {
 		files := slices.DeleteFunc(append(p.Wheels, p.Sdist), func(f file) bool { return f.URL == "" })
 		if !has("registry") || len(files) == 0 { // a file that lies on a disk has no address
 			if !has("virtual") && !has("editable") {
-				r.skipped++
+				r.Skipped++
 			}
 			continue
 		}
 		for _, f := range files {
-			r.uvFile(pypi.Normalize(p.Name), f.URL)
+			r.address(p.Name, f.URL)
 		}
 	}
 	return nil
 }
 
-func (r *reader) uvFile(name, address string) {
+// address adds the file at an address.
+func (r *reader) address(name, address string) {
 	u, err := url.Parse(address)
-	if _, bad := naming.ParseName(name); err != nil || bad != nil {
-		r.skipped++
+	if err != nil {
+		r.Skipped++
 		return
 	}
-	file := path.Base(u.Path)
+	r.At(name, address)
+	r.file(name, path.Base(u.Path))
+}
+
+// file adds one file of a project.
+func (r *reader) file(name, file string) {
+	name = pypi.Normalize(name)
+	if _, bad := naming.ParseName(name); bad != nil {
+		r.Skipped++
+		return
+	}
 	version, _, ok := pypi.VersionOfFile(name, file)
 	if !ok {
-		r.skipped++
+		r.Skipped++
 		return
 	}
-	r.needs = append(r.needs, lockfile.Need{Ecosystem: pypi.Ecosystem, Package: name, Version: version, File: file})
+	r.Needs = append(r.Needs, lockfile.Need{Ecosystem: pypi.Ecosystem, Package: name, Version: version, File: file})
 }

@@ -74,16 +74,16 @@ func check(body io.Reader) (string, error) {
 }
 
 // readLockFile reads lines of a name and a version, which do not say the file.
-func readLockFile(data []byte) (needs []lockfile.Need, skipped int, err error) {
+func readLockFile(data []byte, _ lockfile.Opener) (l lockfile.Lock, err error) {
 	for s := bufio.NewScanner(strings.NewReader(string(data))); s.Scan(); {
 		name, version, ok := strings.Cut(s.Text(), " ")
 		if !ok {
-			skipped++
+			l.Skipped++
 			continue
 		}
-		needs = append(needs, lockfile.Need{Ecosystem: toy.Name, Package: name, Version: version})
+		l.Needs = append(l.Needs, lockfile.Need{Ecosystem: toy.Name, Package: name, Version: version})
 	}
-	return needs, skipped, nil
+	return l, nil
 }
 
 // target takes files by PUT, each at its name.
