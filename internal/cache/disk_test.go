@@ -61,7 +61,8 @@ func (r *reports) says(t *testing.T, warnings, failing, damaged int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	text := r.log.String()
-	if strings.Count(text, "a store on disk fails") != warnings || values["ecluse_store_failing"] != float64(failing) ||
+	warned := strings.Count(text, "a store on disk fails") + strings.Count(text, "out of file descriptors")
+	if warned != warnings || values["ecluse_store_failing"] != float64(failing) ||
 		values["ecluse_store_damaged_total"] != float64(damaged) || strings.Count(text, "discarding damaged data") != damaged {
 		t.Errorf("want %d warnings, gauge %d, %d damaged; gauge %v, %v damaged, log:\n%s", warnings, failing, damaged,
 			values["ecluse_store_failing"], values["ecluse_store_damaged_total"], text)

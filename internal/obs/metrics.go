@@ -30,7 +30,7 @@ type Metrics struct {
 	mirrorLost     prometheus.Counter
 	storeFailing   *prometheus.GaugeVec
 	storeDamaged   *prometheus.CounterVec
-	descriptors    prometheus.Gauge
+	descriptors    descriptors
 	duration       *prometheus.HistogramVec
 
 	mu      sync.Mutex        // guards refused
@@ -67,16 +67,16 @@ func NewMetrics() *Metrics {
 			Name: "ecluse_store_failing", Help: "1 while a store in the data folder cannot keep or read; serving goes on without it.",
 		}, []string{"store"}),
 		storeDamaged: counter("ecluse_store_damaged_total", "Kept data that was not what had been written, and was dropped.", "store"),
-		descriptors: prometheus.NewGauge(prometheus.GaugeOpts{
+		descriptors: descriptors{exhausted: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "ecluse_descriptors_exhausted", Help: "1 while the process is out of file descriptors.",
-		}),
+		})},
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "ecluse_http_request_duration_seconds", Help: "Request duration in seconds, including the body.",
 			Buckets: []float64{.001, .005, .01, .05, .1, .5, 1, 5, 30, 120},
 		}, []string{"route", "code"}),
 	}
 	m.registry.MustRegister(m.publicRequests, m.refusals, m.entries, m.decisions, m.denials, m.divergence, m.overlaps, m.degraded,
-		m.anomalies, m.dropped, m.stale, m.advisories, m.mirrorJobs, m.mirrorLost, m.storeFailing, m.storeDamaged, m.descriptors, m.duration, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+		m.anomalies, m.dropped, m.stale, m.advisories, m.mirrorJobs, m.mirrorLost, m.storeFailing, m.storeDamaged, m.descriptors.exhausted, m.duration, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 

@@ -15,6 +15,7 @@ import (
 type Store struct {
 	name    string
 	logger  *slog.Logger
+	metrics *Metrics
 	failing prometheus.Gauge
 	damaged prometheus.Counter
 
@@ -30,10 +31,11 @@ const quietFor = 10 * time.Minute
 
 // Store returns the reports of a store: artifacts, documents, advisories, mirror or cooldowns.
 func (m *Metrics) Store(name string, l *slog.Logger) *Store {
-	return &Store{name: name, logger: l, failing: m.storeFailing.WithLabelValues(name), damaged: m.storeDamaged.WithLabelValues(name)}
+	return &Store{name: name, logger: l, metrics: m, failing: m.storeFailing.WithLabelValues(name), damaged: m.storeDamaged.WithLabelValues(name)}
 }
 
-// Failed reports that something could not be kept or read.
+// Failed reports that something could not be kept or read. For want of a file descriptor, the
+// process says so once for all that meet it.
 func (s *Store) Failed(err error) {
 	if s == nil {
 		return
@@ -42,6 +44,9 @@ func (s *Store) Failed(err error) {
 	defer s.mu.Unlock()
 	s.fails = true
 	s.failing.Set(1)
+	if s.metrics.Exhausted(s.logger, err) {
+		return
+	}
 	if now := time.Now(); !s.told && now.Sub(s.warned) >= quietFor {
 		s.told, s.warned = true, now
 		s.logger.Warn("a store on disk fails; serving goes on without it, and it resumes by itself", slog.String("store", s.name), Err(err))
@@ -86,51 +91,4 @@ func (s *Store) Damaged(what string, err error) {
 	}
 	s.damaged.Inc()
 	s.logger.Warn("discarding damaged data on disk", slog.String("store", s.name), slog.String("name", what), Err(err))
-}
-
-// Descriptors reports whether the process has file descriptors left, as a Store does.
-func (m *Metrics) Descriptors(l *slog.Logger) *Descriptors {
-	return &Descriptors{logger: l, exhausted: m.descriptors}
-}
-
-// Descriptors tells of a process that is out of file descriptors: one warning, and a gauge. A nil
-// Descriptors tells nothing. It is safe for concurrent use.
-type Descriptors struct {
-	logger    *slog.Logger
-	exhausted prometheus.Gauge
-
-	mu     sync.Mutex // guards all below
-	out    bool
-	warned time.Time
-}
-
-// Exhausted reports that no descriptor was left.
-func (d *Descriptors) Exhausted(err error) {
-	if d == nil {
-		return
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.out {
-		return
-	}
-	d.out = true
-	d.exhausted.Set(1)
-	if now := time.Now(); now.Sub(d.warned) >= quietFor {
-		d.warned = now
-		d.logger.Warn("out of file descriptors; new connections wait and nothing is kept on disk; raise the limit (ulimit -n, LimitNOFILE)", Err(err))
-	}
-}
-
-// Available reports that there are descriptors.
-func (d *Descriptors) Available() {
-	if d == nil {
-		return
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.out {
-		d.out = false
-		d.exhausted.Set(0)
-	}
 }

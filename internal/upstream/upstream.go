@@ -109,7 +109,11 @@ func (c *Client) transport(dial DialFunc) *http.Transport {
 		dial = c.opts.Dial
 	}
 	t := &http.Transport{
-		DialContext:            dial,
+		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			conn, err := dial(ctx, network, addr)
+			c.opts.Metrics.Exhausted(c.opts.Logger, err)
+			return conn, err
+		},
 		TLSClientConfig:        &tls.Config{RootCAs: c.opts.RootCAs, MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout:    dialTimeout,
 		ResponseHeaderTimeout:  headerTimeout,

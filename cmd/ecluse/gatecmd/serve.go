@@ -55,10 +55,11 @@ func (g *gateConfig) build(ctx context.Context, sys *cli.System, cfg *config.Con
 	if err != nil {
 		return nil, nil, err
 	}
+	slog.SetDefault(logger) // and with it what libraries write to the standard log
 	for _, warning := range cfg.Warnings {
 		logger.Warn(warning)
 	}
-	tracer, stopTraces, err := obs.NewTracerProvider(ctx, urlString(cfg.Telemetry.OTLP))
+	tracer, stopTraces, err := obs.NewTracerProvider(ctx, urlString(cfg.Telemetry.OTLP), logger)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -185,9 +186,9 @@ func runEndpoints(ctx context.Context, gate *app.App, endpoints []endpoint, drai
 	logger := gate.Logger()
 	group, ctx := errgroup.WithContext(ctx)
 	for _, f := range endpoints {
-		f.server.ErrorLog = slog.NewLogLogger(logger.Handler(), slog.LevelDebug)
+		f.server.ErrorLog = obs.ServerLog(logger)
 		group.Go(func() error {
-			if err := f.server.Serve(f.listener); !errors.Is(err, http.ErrServerClosed) {
+			if err := f.server.Serve(gate.Metrics().Listener(f.listener, logger)); !errors.Is(err, http.ErrServerClosed) {
 				return err
 			}
 			return nil
