@@ -111,7 +111,7 @@ func (f *Files) fill(ctx context.Context, name string, g *growing, open func(con
 	}
 	g.release(nil) // right to the last byte: readers may have it before the disk does
 	if t.keep != nil {
-		t.keep.commit(name)
+		_ = t.keep.commit(name) // it was reported, and the readers have the file
 	}
 	return nil
 }
@@ -158,7 +158,10 @@ func (t *transfer) run(ctx context.Context) error {
 		}
 	}
 	if t.proof != nil {
-		return t.proof.judge()
+		if err := t.proof.judge(); err != nil {
+			t.files.damaged(t.proof.name, t.proof.kept, err)
+			return err
+		}
 	}
 	return nil
 }
@@ -176,13 +179,13 @@ func (t *transfer) deliver(ctx context.Context, p []byte) (still bool, err error
 			t.g.onto(int64(len(p)))
 			return true, nil
 		}
-		t.keep, still = nil, err != errSlow //nolint:errorlint // it is never wrapped
+		t.keep, still = nil, err != ErrSlow //nolint:errorlint // it is never wrapped
 	}
 	return still, t.g.pass(ctx, p)
 }
 
 func (t *transfer) discard() {
 	if t.keep != nil {
-		t.keep.w.to.Discard()
+		t.keep.discard()
 	}
 }

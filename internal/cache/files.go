@@ -42,6 +42,7 @@ type Files struct {
 	closed bool
 	rests  time.Time // a slow disk is left alone until then
 
+	readFails atomic.Bool // and that was reported
 	stopScrub func()
 }
 
@@ -81,10 +82,9 @@ func OpenFiles(o FilesOptions) *Files {
 		growing: map[string]*growing{}, active: map[*growing]struct{}{}, stopScrub: func() {},
 	}
 	f.ended.L = &f.mu
-	// a file that stays is met again at the next start
-	f.known.OnDrop(func(name string, _ *kept) { _ = f.folder.Remove(name) })
-	if err := f.renew(); err != nil {
-		o.Report.Failed(err)
+	f.known.OnDrop(func(name string, _ *kept) { f.remove(name) })
+	if err := within(f.renew, func() {}); err != nil {
+		f.giveUp(err)
 	}
 	if o.Proof != nil {
 		f.startScrub()
@@ -143,26 +143,75 @@ func (f *Files) Open(name string) (*os.File, int64, error) {
 
 // Reader reads a file that Open gave from its beginning.
 func (f *Files) Reader(file *os.File, name string) io.Reader {
-	return io.NewSectionReader(f.folder.ReaderAt(file, name), 0, math.MaxInt64)
+	return io.NewSectionReader(&patient{f, f.folder.ReaderAt(file, name)}, 0, math.MaxInt64)
+}
+
+// patient reads from the disk, but waits only so long. After ErrSlow the memory that was given to
+// it is still in use.
+type patient struct {
+	files *Files
+	from  io.ReaderAt
+}
+
+// ReadAt implements io.ReaderAt.
+func (r *patient) ReadAt(p []byte, offset int64) (read int, err error) {
+	for piece := range slices.Chunk(p, diskPiece) {
+		var n int
+		err := within(func() (err error) { n, err = r.from.ReadAt(piece, offset+int64(read)); return err }, func() {})
+		if errors.Is(err, ErrSlow) {
+			r.files.unreadable(err)
+			return read, err // n is not ours
+		}
+		if read += n; err != nil {
+			return read, err
+		}
+	}
+	return read, nil
+}
+
+// unreadable reports that the disk cannot be read now, until something is read again.
+func (f *Files) unreadable(err error) {
+	f.readFails.Store(true)
+	f.giveUp(err)
 }
 
 // open opens a kept file and says which one it is. Whatever shows that it is not the one that was
 // kept drops it.
-func (f *Files) open(name string, k *kept) (*os.File, spool.Identity, error) {
-	file, err := f.folder.Open(name)
-	var id spool.Identity
+func (f *Files) open(name string, k *kept) (file *os.File, id spool.Identity, err error) {
+	if f.resting() {
+		return nil, id, ErrSlow
+	}
+	var opened *os.File
+	var found spool.Identity
+	err = within(func() (err error) {
+		if opened, err = f.folder.Open(name); err == nil {
+			found, err = spool.IdentityOf(opened)
+		}
+		return err
+	}, func() {
+		if opened != nil {
+			_ = opened.Close() // it was not even read
+		}
+	})
+	if errors.Is(err, ErrSlow) {
+		f.unreadable(err)
+		return nil, id, err
+	}
+	if err == nil && found.Size() != k.size {
+		err = fmt.Errorf("%w: it has %d bytes instead of %d", ErrDamaged, found.Size(), k.size)
+	}
 	if err == nil {
-		if id, err = spool.IdentityOf(file); err == nil && id.Size() != k.size {
-			err = fmt.Errorf("%w: it has %d bytes instead of %d", ErrDamaged, id.Size(), k.size)
+		if f.readFails.Swap(false) {
+			f.opts.Report.Works()
 		}
-		if err == nil {
-			return file, id, nil
-		}
-		_ = file.Close() // it was not even read
+		return opened, found, nil
+	}
+	if opened != nil {
+		_ = opened.Close()
 	}
 	switch {
 	case spool.IsExhausted(err):
-		f.opts.Report.Failed(err)
+		f.unreadable(err)
 		return nil, id, err
 	case errors.Is(err, fs.ErrNotExist):
 		f.forget(name, k)
@@ -170,6 +219,16 @@ func (f *Files) open(name string, k *kept) (*os.File, spool.Identity, error) {
 		f.damaged(name, k, err)
 	}
 	return nil, id, fs.ErrNotExist
+}
+
+// remove removes a file that is no longer known. One that stays is met again at the next start.
+func (f *Files) remove(name string) {
+	if f.resting() {
+		return
+	}
+	if err := within(func() error { return f.folder.Remove(name) }, func() {}); errors.Is(err, ErrSlow) {
+		f.giveUp(err)
+	}
 }
 
 // forget drops a file, unless there is another one by now.
@@ -239,25 +298,21 @@ func (f *Files) Stat(ctx context.Context, name string) (int64, error) {
 	return 0, fs.ErrNotExist
 }
 
-// Put keeps what write writes under a name, in place of an older file.
+// Put keeps what write writes under a name, in place of an older file. After ErrSlow what was
+// written is still in use.
 func (f *Files) Put(name string, write func(io.Writer) error) error {
-	w := &roomy{files: f}
-	err := f.renew()
-	if err == nil {
-		w.to, err = f.folder.Create()
+	k, err := f.create(-1, false)
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		if err = write(w); err != nil {
-			w.to.Discard()
-			if w.err == nil { // the writer's own error says nothing of the disk
-				return err
-			}
-		} else {
-			err = f.commit(name, w.to, w.n)
+	w := &pieces{to: k}
+	if err := write(w); err != nil {
+		if w.err == nil { // the writer's own error says nothing of the disk
+			k.discard()
 		}
+		return err
 	}
-	f.report(err)
-	return err
+	return k.commit(name)
 }
 
 // commit gives a whole file its name. The name is free before: a file under it would be removed
@@ -279,15 +334,6 @@ func (f *Files) commit(name string, spool *spool.File, size int64) error {
 	return nil
 }
 
-// report tells of the disk after an attempt to keep something.
-func (f *Files) report(err error) {
-	if err == nil {
-		f.opts.Report.Works()
-		return
-	}
-	f.opts.Report.Failed(err)
-}
-
 // Has reports whether a file is kept, without using it.
 func (f *Files) Has(name string) bool { return f.known.Has(name) }
 
@@ -296,7 +342,11 @@ func (f *Files) Drop(name string) { f.known.Delete(name) }
 
 // Touch sets the time of a kept file's last change, for owners that keep a time there.
 func (f *Files) Touch(name string, at time.Time) {
-	if f.known.Has(name) {
-		_ = f.folder.Touch(name, at) // a time that is too old is met with one question more
+	if !f.known.Has(name) || f.resting() {
+		return
+	}
+	// a time that is too old is met with one question more
+	if err := within(func() error { return f.folder.Touch(name, at) }, func() {}); errors.Is(err, ErrSlow) {
+		f.giveUp(err)
 	}
 }

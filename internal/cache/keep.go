@@ -3,6 +3,7 @@ package cache
 import (
 	"errors"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/ecluse-gate/ecluse/internal/durable/spool"
@@ -16,11 +17,15 @@ const (
 	// roomStep is how much is removed at least, beyond what is needed, before a disk that is still
 	// full is given up.
 	roomStep = 1 << 20
+	// diskPiece is how much is read or written at once at most.
+	diskPiece = 1 << 20
 )
 
-var errSlow = errors.New("the disk takes too long")
+// ErrSlow says that the disk took too long, or is left alone because it did. It says nothing of a
+// file.
+var ErrSlow = errors.New("the disk takes too long")
 
-// within makes a call to the disk, but waits for it only so long. After errSlow the call goes on,
+// within makes a call to the disk, but waits for it only so long. After ErrSlow the call goes on,
 // and with it whatever it uses; late follows its end.
 func within(call func() error, late func()) error {
 	done := make(chan error, 1)
@@ -35,7 +40,7 @@ func within(call func() error, late func()) error {
 			<-done //nolint:errcheck // the call is over, however it ended
 			late()
 		}()
-		return errSlow
+		return ErrSlow
 	}
 }
 
@@ -90,11 +95,24 @@ type keeping struct {
 // begin begins to keep a file; nil when the disk does not take it. A name of which a file is kept
 // already, but cannot be read now, is not kept a second time.
 func (f *Files) begin(name string, size int64) *keeping {
-	f.mu.Lock()
-	resting := time.Now().Before(f.rests)
-	f.mu.Unlock()
-	if resting || size > f.opts.MaxBytes || f.known.Has(name) {
+	if size > f.opts.MaxBytes || f.known.Has(name) {
 		return nil
+	}
+	k, _ := f.create(size, true) // why not was reported
+	return k
+}
+
+// resting reports whether a slow disk is left alone.
+func (f *Files) resting() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return time.Now().Before(f.rests)
+}
+
+// create makes a file that is to be kept, and opens it a second time for readers if there are any.
+func (f *Files) create(size int64, readers bool) (*keeping, error) {
+	if f.resting() {
+		return nil, ErrSlow
 	}
 	k := &keeping{files: f, w: &roomy{files: f, size: size}}
 	discard := func() {
@@ -109,28 +127,36 @@ func (f *Files) begin(name string, size int64) *keeping {
 		if err = f.renew(); err != nil {
 			return err
 		}
-		if k.w.to, err = f.folder.Create(); err != nil {
+		if k.w.to, err = f.folder.Create(); err != nil || !readers {
 			return err
 		}
 		k.file, err = k.w.to.Reader()
 		return err
 	}, discard)
 	if err != nil {
-		if !errors.Is(err, errSlow) {
+		if !errors.Is(err, ErrSlow) {
 			discard()
 		}
 		f.giveUp(err)
-		return nil
+		return nil, err
 	}
-	return k
+	return k, nil
 }
 
-// write adds a piece. After an error the file is given up, and after errSlow the piece is still in
+// discard gives a file up that the disk took so far.
+func (k *keeping) discard() {
+	err := within(func() error { k.w.to.Discard(); return nil }, func() {})
+	if err != nil {
+		k.files.giveUp(err)
+	}
+}
+
+// write adds a piece. After an error the file is given up, and after ErrSlow the piece is still in
 // use.
 func (k *keeping) write(p []byte) error {
 	err := within(func() error { _, err := k.w.Write(p); return err }, k.w.to.Discard)
 	if err != nil {
-		if !errors.Is(err, errSlow) {
+		if !errors.Is(err, ErrSlow) {
 			k.w.to.Discard()
 		}
 		k.files.giveUp(err)
@@ -138,20 +164,39 @@ func (k *keeping) write(p []byte) error {
 	return err
 }
 
+// pieces writes in pieces, each of which the disk has its time for.
+type pieces struct {
+	to  *keeping
+	err error // of the disk
+}
+
+// Write implements io.Writer.
+func (w *pieces) Write(p []byte) (written int, err error) {
+	for piece := range slices.Chunk(p, diskPiece) {
+		if w.err = w.to.write(piece); w.err != nil {
+			return written, w.err
+		}
+		written += len(piece)
+	}
+	return written, nil
+}
+
 // commit keeps the file under its name.
-func (k *keeping) commit(name string) {
+func (k *keeping) commit(name string) error {
 	err := within(func() error { return k.files.commit(name, k.w.to, k.w.n) }, func() {})
 	if err != nil {
 		k.files.giveUp(err)
-		return
+		return err
 	}
-	k.files.report(nil)
+	k.files.opts.Report.Works()
+	return nil
 }
 
-// giveUp reports that something is not kept, and leaves a slow disk alone for a while.
+// giveUp reports that something is not kept or cannot be read, and leaves a slow disk alone for a
+// while.
 func (f *Files) giveUp(err error) {
-	f.report(err)
-	if errors.Is(err, errSlow) {
+	f.opts.Report.Failed(err)
+	if errors.Is(err, ErrSlow) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.rests = time.Now().Add(restFor)

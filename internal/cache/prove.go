@@ -58,7 +58,7 @@ func (p *proof) judge() error {
 
 // read reads the file to its end, piece by piece.
 func (p *proof) read(ctx context.Context, f *Files, each func(n int64) error) error {
-	from, buf := f.folder.ReaderAt(p.file, p.name), make([]byte, transferPiece)
+	from, buf := &patient{f, f.folder.ReaderAt(p.file, p.name)}, make([]byte, transferPiece)
 	for p.n < p.kept.size {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -70,6 +70,8 @@ func (p *proof) read(ctx context.Context, f *Files, each func(n int64) error) er
 			if err := each(int64(n)); err != nil {
 				return err
 			}
+		} else if errors.Is(err, ErrSlow) {
+			return err
 		} else if err != nil && ctx.Err() == nil {
 			return fmt.Errorf("%w: %w", ErrDamaged, err)
 		}
@@ -139,7 +141,7 @@ func (f *Files) passKept(ctx context.Context, name string, g *growing) (p *proof
 	err = p.read(ctx, f, func(n int64) error { g.onto(n); return nil })
 	if err != nil {
 		_ = p.settle(f, err)
-		if errors.Is(err, ErrDamaged) {
+		if errors.Is(err, ErrDamaged) || errors.Is(err, ErrSlow) {
 			return p, false, nil
 		}
 		return nil, true, err

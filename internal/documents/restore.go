@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ecluse-gate/ecluse/internal/cache"
 	"github.com/ecluse-gate/ecluse/internal/obs"
 	"github.com/ecluse-gate/ecluse/internal/quota"
 	"github.com/ecluse-gate/ecluse/internal/registry"
@@ -120,8 +121,8 @@ func (d *Documents) forget(name string) {
 	d.opts.Memory.store.Delete(d.key(name))
 }
 
-// errUnopened says that a kept document cannot be opened. If it is there at all, it may be used
-// later.
+// errUnopened says that a kept document cannot be opened or read now. If it is there at all, it may
+// be used later.
 var errUnopened = errors.New("it cannot be opened")
 
 // unpack is Memory.unpack as there is room for it.
@@ -204,7 +205,9 @@ var errOlder = errors.New("it is in an older format")
 // readArchived reads a kept document whole, and proves it before any of it is used.
 func readArchived(r io.Reader, size int64) (head archived, body []byte, err error) {
 	text := make([]byte, max(size, 0))
-	if _, err = io.ReadFull(r, text); err != nil {
+	if _, err = io.ReadFull(r, text); errors.Is(err, cache.ErrSlow) {
+		return archived{}, nil, fmt.Errorf("%w: %w", errUnopened, err)
+	} else if err != nil {
 		return archived{}, nil, fmt.Errorf("%w: %w", errDamaged, err)
 	}
 	if bytes.HasPrefix(text, []byte("{")) {

@@ -8,8 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/ecluse-gate/ecluse/internal/durable"
@@ -43,7 +45,7 @@ func TestQueueOpensLater(t *testing.T) {
 	if err := os.Remove(blocked); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.open(t.Context()); err != nil { // as keepOpening does, some seconds later
+	if err := s.open(t.Context()); err != nil { // as watch does, some seconds later
 		t.Fatal(err)
 	}
 	until(t, "the job", func() bool { st, err := s.Status(t.Context()); return err == nil && st.Ready == 1 && st.Unsaved == 0 })
@@ -182,4 +184,76 @@ func TestFullDiskSpendsNoAttempt(t *testing.T) {
 	if _, err := durable.Scratch(w.SpoolDir); !durable.IsDisk(err) {
 		t.Errorf("%v is not an error of the disk", err)
 	}
+}
+
+// A queue that is damaged, removed or exchanged while it is in use is made anew: what is offered
+// afterwards, and what a client asks for again, is saved, and by the file that the next start reads.
+func TestQueueIsLostInUse(t *testing.T) {
+	for name, lose := range map[string]func(path string) error{
+		"zeroed": func(path string) error {
+			db, err := sql.Open("sqlite", path)
+			if err != nil {
+				return err
+			}
+			_, err = db.Exec("PRAGMA wal_checkpoint(TRUNCATE)") // else all of it is in another file as well
+			info, serr := os.Stat(path)
+			if err = errors.Join(err, serr, db.Close()); err != nil {
+				return err
+			}
+			return os.WriteFile(path, make([]byte, info.Size()), 0o600)
+		},
+		"removed":        os.Remove,
+		"folder removed": func(path string) error { return os.RemoveAll(filepath.Dir(path)) },
+		"exchanged": func(path string) error {
+			return errors.Join(os.WriteFile(path+"2", []byte("nothing"), 0o600), os.Rename(path+"2", path))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			s := patient(t, dir)
+			s.Offer(jobN(1))
+			ready := func(n int) func() bool {
+				return func() bool { st, err := s.Status(t.Context()); return err == nil && st.Ready == n && st.Unsaved == 0 }
+			}
+			until(t, "the job", ready(1))
+			lost, err := s.current()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := lose(s.path()); err != nil {
+				t.Fatal(err)
+			}
+			until(t, "another queue", func() bool { q, err := s.current(); return err == nil && q != lost })
+			s.Offer(jobN(1))
+			s.Offer(jobN(2))
+			until(t, "both jobs", ready(2))
+			s.Stop(t.Context())
+			if st := reopened(t, dir); st.Ready != 2 {
+				t.Errorf("%+v", st)
+			}
+		})
+	}
+}
+
+// What River has to say is said once for each kind, and again later.
+func TestQuiet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		l := slog.New(quiet{slog.NewTextHandler(&log, nil), &sync.Map{}})
+		for range 3 {
+			l.Error("no jobs", "err", "x")
+			l.With("a", 1).WithGroup("g").Error("no leader")
+			l.Warn("a job's")
+			time.Sleep(quietFor / 4)
+		}
+		if n, m := strings.Count(log.String(), "no jobs"), strings.Count(log.String(), "\n"); n != 1 || m != 2 {
+			t.Errorf("%s", log.String())
+		}
+		time.Sleep(quietFor / 4)
+		l.Error("no jobs")
+		if n := strings.Count(log.String(), "no jobs"); n != 2 {
+			t.Errorf("%s", log.String())
+		}
+	})
 }

@@ -135,6 +135,14 @@ func (o *Offers) knownLocked(j Job) bool {
 	return false
 }
 
+// Forget lets every job be offered again, as after the loss of those that were saved.
+func (o *Offers) Forget() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	clear(o.recent)
+	clear(o.old)
+}
+
 func (o *Offers) lose() {
 	o.metrics.MirrorLost()
 	if o.lost.Add(1) == 1 {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -81,7 +82,7 @@ func OpenQueue(ctx context.Context, o QueueOptions) (*Queue, error) {
 		FetchCooldown:               fetchCooldown, FetchPollInterval: o.pollInterval,
 		JobTimeout: o.jobTimeout, RescueStuckJobsAfter: o.rescueAfter,
 		MaxAttempts: MaxAttempts, RetryPolicy: retries{o.firstRetry, o.now},
-		Logger: slog.New(quiet{o.Logger.Handler()}),
+		Logger: slog.New(quiet{o.Logger.Handler(), &sync.Map{}}),
 		Test:   river.TestConfig{Time: o.time},
 	}
 	if o.Do != nil {
@@ -270,17 +271,34 @@ func (r retries) NextRetry(row *rivertype.JobRow) time.Time {
 	return r.now().Add(wait + time.Duration(rand.Int64N(int64(wait/10)+1)))
 }
 
-// quiet keeps River's own lines out of the log, but for trouble that is not a job's: the queue logs
-// jobs itself.
-type quiet struct{ slog.Handler }
+// quiet keeps River's own lines out of the log, but for trouble that is not a job's, each kind of it
+// now and then: the queue logs jobs itself.
+type quiet struct {
+	slog.Handler
+	said *sync.Map // when each message was last said
+}
+
+// quietFor is how long a kind of trouble is not said again.
+const quietFor = 10 * time.Minute
 
 // Enabled implements slog.Handler.
 func (h quiet) Enabled(ctx context.Context, l slog.Level) bool {
 	return l >= slog.LevelError && h.Handler.Enabled(ctx, l)
 }
 
+// Handle implements slog.Handler.
+func (h quiet) Handle(ctx context.Context, r slog.Record) error {
+	now := time.Now()
+	last, told := h.said.Swap(r.Message, now)
+	if at, _ := last.(time.Time); told && now.Sub(at) < quietFor {
+		h.said.Store(r.Message, at)
+		return nil
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
 // WithAttrs implements slog.Handler.
-func (h quiet) WithAttrs(a []slog.Attr) slog.Handler { return quiet{h.Handler.WithAttrs(a)} }
+func (h quiet) WithAttrs(a []slog.Attr) slog.Handler { return quiet{h.Handler.WithAttrs(a), h.said} }
 
 // WithGroup implements slog.Handler.
-func (h quiet) WithGroup(name string) slog.Handler { return quiet{h.Handler.WithGroup(name)} }
+func (h quiet) WithGroup(name string) slog.Handler { return quiet{h.Handler.WithGroup(name), h.said} }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -49,12 +51,14 @@ type Service struct {
 	offers *Offers
 	cancel context.CancelFunc
 
-	mu       sync.Mutex // guards all below
-	queue    *Queue     // nil while it cannot be opened
-	unlock   func()
-	trouble  error // why the queue is not open
-	stopped  bool
-	reopened chan struct{} // closed when nobody tries to open the queue any more
+	watched chan struct{} // closed when nobody looks after the queue any more
+
+	mu      sync.Mutex // guards all below
+	queue   *Queue     // nil while it cannot be opened
+	file    os.FileInfo
+	unlock  func()
+	trouble error // why the queue is not open
+	stopped bool
 }
 
 // Open opens the queue alone, to look at it and to put jobs in.
@@ -79,9 +83,10 @@ func folder(dataDir string) (string, error) {
 // process at a time; PostgreSQL lets many work together.
 //
 // A Patient service begins also when the queue cannot be opened: it is tried again until it can,
-// and what is offered meanwhile waits in memory.
+// and what is offered meanwhile waits in memory. Any service makes a new SQLite file in the place of
+// one that was damaged or has gone while it was in use.
 func Begin(ctx context.Context, o ServiceOptions) (*Service, error) {
-	s := &Service{opts: o, report: o.Metrics.Store("mirror", o.Logger), unlock: func() {}, reopened: make(chan struct{})}
+	s := &Service{opts: o, report: o.Metrics.Store("mirror", o.Logger), unlock: func() {}, watched: make(chan struct{})}
 	ends, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.cancel = cancel
 	err := s.open(ctx)
@@ -91,12 +96,10 @@ func Begin(ctx context.Context, o ServiceOptions) (*Service, error) {
 	}
 	s.offers = NewOffers(s, o.Metrics, o.Logger)
 	go s.offers.Run(ends)
-	if err == nil {
-		close(s.reopened)
-	} else {
+	if err != nil {
 		s.report.Failed(err)
-		go s.keepOpening(ends)
 	}
+	go s.watch(ends)
 	return s, nil
 }
 
@@ -115,8 +118,12 @@ func (s *Service) open(ctx context.Context) error {
 		return context.Canceled
 	}
 	s.queue, s.unlock = q, unlock
+	s.file, _ = os.Stat(s.path()) // nil, for PostgreSQL as well, is never another file
 	return nil
 }
+
+// path is where the SQLite file lies.
+func (s *Service) path() string { return filepath.Join(s.opts.DataDir, "mirror", "queue.db") }
 
 func (s *Service) openQueue(ctx context.Context) (q *Queue, unlock func(), err error) {
 	dir, err := folder(s.opts.DataDir)
@@ -158,24 +165,67 @@ func (s *Service) openQueue(ctx context.Context) (q *Queue, unlock func(), err e
 	return q, unlock, nil
 }
 
-// reopenEvery is the time between two tries to open a queue.
-const reopenEvery = 10 * time.Second
+// watchEvery is the time between two looks after the queue.
+const watchEvery = 10 * time.Second
 
-// keepOpening tries to open the queue until it can, or the service ends.
-func (s *Service) keepOpening(ctx context.Context) {
-	defer close(s.reopened)
+// watch opens a queue that could not be opened, and opens one anew that is damaged or has gone,
+// until the service ends.
+func (s *Service) watch(ctx context.Context) {
+	defer close(s.watched)
 	for {
 		select {
-		case <-time.After(reopenEvery):
+		case <-time.After(watchEvery):
 		case <-ctx.Done():
 			return
 		}
-		err := s.open(ctx)
-		if err == nil || ctx.Err() != nil {
-			return
+		q, err := s.current()
+		if err == nil {
+			if err = s.lost(ctx, q); err == nil {
+				continue
+			}
+			s.giveUp(ctx, q, err)
 		}
-		s.report.Failed(err)
+		if err = s.open(ctx); err != nil && ctx.Err() == nil {
+			s.report.Failed(err)
+		}
 	}
+}
+
+// lost says why an SQLite queue that is open is none any more; nil while it is one, and while it
+// only cannot be read.
+func (s *Service) lost(ctx context.Context, q *Queue) error {
+	s.mu.Lock()
+	file := s.file
+	s.mu.Unlock()
+	if file == nil {
+		return nil
+	}
+	now, err := os.Stat(s.path())
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(file, now) {
+		return errors.New("the file of the queue was removed or replaced")
+	}
+	if _, err := q.counts(ctx); sqlfault.IsDamaged(err) {
+		return err
+	}
+	return nil
+}
+
+// giveUp closes a queue that is none any more. A damaged one is set aside. What was in it is
+// offered again when clients ask for it.
+func (s *Service) giveUp(ctx context.Context, q *Queue, why error) {
+	s.mu.Lock()
+	unlock := s.unlock
+	s.queue, s.unlock, s.trouble = nil, func() {}, why
+	s.mu.Unlock()
+	s.report.Damaged(filepath.Base(s.path()), why)
+	closeQueue(ctx, q, s.opts.Work)
+	unlock()
+	if sqlfault.IsDamaged(why) {
+		if err := sqlfault.SetAside(s.path()); err != nil {
+			s.report.Failed(err)
+		}
+	}
+	s.offers.Forget()
 }
 
 // Insert implements Saver.
@@ -257,7 +307,7 @@ func (s *Service) Stop(ctx context.Context) {
 	}
 	s.offers.Close(flush)
 	s.cancel()
-	<-s.reopened
+	<-s.watched
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stopped = true
