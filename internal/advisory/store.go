@@ -102,19 +102,16 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	return s, nil
 }
 
-// own takes the folder for this process. While another one has it, the error wraps
-// durable.ErrBusy.
+// own takes the folder for this process, and makes it again when it has gone. While another one has
+// it, the error wraps durable.ErrBusy.
 func (s *Store) own() (*spool.Folder, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.folder == nil {
-		folder, _, err := spool.Open(s.opts.Dir, durable.Options{Around: s.opts.Around})
-		if err != nil {
-			return nil, err
-		}
-		s.folder = folder
+		s.folder = spool.New(s.opts.Dir, durable.Options{Around: s.opts.Around})
 	}
-	return s.folder, nil
+	_, _, err := s.folder.Renew()
+	return s.folder, err
 }
 
 // Close gives the folder to other processes, once Run has returned. The data goes on to be there.

@@ -271,8 +271,8 @@ func (r retries) NextRetry(row *rivertype.JobRow) time.Time {
 	return r.now().Add(wait + time.Duration(rand.Int64N(int64(wait/10)+1)))
 }
 
-// quiet keeps River's own lines out of the log, but for trouble that is not a job's, each kind of it
-// now and then: the queue logs jobs itself.
+// quiet keeps River's own lines out of the log, but for trouble that is not a job's, each kind of
+// it now and then: the queue logs jobs itself.
 type quiet struct {
 	slog.Handler
 	said *sync.Map // when each message was last said

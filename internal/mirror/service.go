@@ -83,8 +83,8 @@ func folder(dataDir string) (string, error) {
 // process at a time; PostgreSQL lets many work together.
 //
 // A Patient service begins also when the queue cannot be opened: it is tried again until it can,
-// and what is offered meanwhile waits in memory. Any service makes a new SQLite file in the place of
-// one that was damaged or has gone while it was in use.
+// and what is offered meanwhile waits in memory. Any service makes a new SQLite file in the place
+// of one that was damaged or has gone while it was in use.
 func Begin(ctx context.Context, o ServiceOptions) (*Service, error) {
 	s := &Service{opts: o, report: o.Metrics.Store("mirror", o.Logger), unlock: func() {}, watched: make(chan struct{})}
 	ends, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -210,15 +210,19 @@ func (s *Service) lost(ctx context.Context, q *Queue) error {
 	return nil
 }
 
-// giveUp closes a queue that is none any more. A damaged one is set aside. What was in it is
-// offered again when clients ask for it.
+// giveUp closes a queue that is none any more. A damaged one is set aside. The jobs that can still
+// be read go into the next one; the others are offered again when clients ask for their files.
 func (s *Service) giveUp(ctx context.Context, q *Queue, why error) {
 	s.mu.Lock()
 	unlock := s.unlock
 	s.queue, s.unlock, s.trouble = nil, func() {}, why
 	s.mu.Unlock()
 	s.report.Damaged(filepath.Base(s.path()), why)
-	closeQueue(ctx, q, s.opts.Work)
+	if s.opts.Work {
+		q.Stop(context.WithoutCancel(ctx))
+	}
+	left := q.unfinished(ctx)
+	q.Close()
 	unlock()
 	if sqlfault.IsDamaged(why) {
 		if err := sqlfault.SetAside(s.path()); err != nil {
@@ -226,6 +230,9 @@ func (s *Service) giveUp(ctx context.Context, q *Queue, why error) {
 		}
 	}
 	s.offers.Forget()
+	for _, j := range left {
+		s.offers.Offer(j)
+	}
 }
 
 // Insert implements Saver.

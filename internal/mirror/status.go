@@ -129,6 +129,23 @@ func (q *Queue) list(ctx context.Context, p *river.JobListParams) ([]Entry, erro
 	return out, nil
 }
 
+// unfinished are the jobs that are neither done nor dead, as far as they can be read.
+func (q *Queue) unfinished(ctx context.Context) []Job {
+	r, err := q.store.JobList(ctx, river.NewJobListParams().First(maxUnsaved).
+		States(rivertype.JobStateAvailable, rivertype.JobStateRunning, rivertype.JobStateScheduled, rivertype.JobStateRetryable, rivertype.JobStatePending))
+	if err != nil {
+		return nil // its owner has reported what is wrong
+	}
+	var out []Job
+	for _, row := range r.Jobs {
+		var s sealed
+		if json.Unmarshal(row.EncodedArgs, &s) == nil && s.intact() {
+			out = append(out, s.Job)
+		}
+	}
+	return out
+}
+
 func entryOf(row *rivertype.JobRow) Entry {
 	e := Entry{ID: row.ID, State: string(row.State), Attempts: row.Attempt}
 	if err := json.Unmarshal(row.EncodedArgs, &e.Job); err != nil {
