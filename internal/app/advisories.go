@@ -109,7 +109,7 @@ func (b *builder) openAdvisories(ctx context.Context, r *rulebook, c config.Advi
 	return advisory.Open(ctx, advisory.Options{
 		Dir: filepath.Join(b.Config.DataDir, "advisories"), Source: c.Source, Ecosystems: r.ecosystems(),
 		Interval: c.Interval, Fetcher: advisorySource{b.client}, OnSwap: func(*advisory.Data) { r.use(nil) },
-		Report: b.metrics.Store("advisories", b.Logger),
+		Report: b.metrics.Store("advisories", b.Logger), Around: b.around("advisories"),
 		OnRefresh: func(ecosystem string, err error) {
 			b.metrics.AdvisoryRead(ecosystem, err == nil)
 			if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/ecluse-gate/ecluse/internal/config"
 	"github.com/ecluse-gate/ecluse/internal/cooldownfile"
 	"github.com/ecluse-gate/ecluse/internal/documents"
+	"github.com/ecluse-gate/ecluse/internal/durable"
 	"github.com/ecluse-gate/ecluse/internal/gate"
 	"github.com/ecluse-gate/ecluse/internal/integrity"
 	"github.com/ecluse-gate/ecluse/internal/obs"
@@ -40,6 +41,16 @@ type BuildOptions struct {
 	Version    string
 	// Dial replaces the network in tests; nil means the network.
 	Dial upstream.DialFunc
+	// Around gives, for tests of failing disks, what stands in for the steps of the store that it
+	// is called with; nil means the disk.
+	Around func(store string) durable.Around
+}
+
+func (o BuildOptions) around(store string) durable.Around {
+	if o.Around == nil {
+		return nil
+	}
+	return o.Around(store)
 }
 
 // Build makes the whole gate from a configuration: one cooldown table for the process, one way out,
@@ -163,11 +174,13 @@ func (b *builder) openDisk() {
 	if most := int64(c.Artifacts.MaxBytes); most > 0 {
 		b.store = cache.OpenFiles(cache.FilesOptions{
 			Path: filepath.Join(dir, "artifacts"), MaxBytes: most, Proof: integrity.OfFileName, Report: b.metrics.Store("artifacts", b.Logger),
+			Around: b.around("artifacts"),
 		})
 	}
 	if most := int64(c.Cache.DiskBytes); most > 0 {
 		b.archive = documents.OpenArchive(documents.ArchiveOptions{
 			Path: filepath.Join(dir, "documents"), MaxBytes: most, Report: b.metrics.Store("documents", b.Logger),
+			Around: b.around("documents"),
 		})
 	}
 }

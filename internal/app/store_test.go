@@ -1,6 +1,7 @@
 package app
 
 import (
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -148,6 +149,44 @@ func TestWrongFileIsNotKept(t *testing.T) {
 		w.public.Answer(nil)
 		w.want(w.get(fileA), 200, -1)
 	})
+}
+
+// rw-003: a download that breaks off, however its length is told, is a broken transfer for the
+// client and is not kept; the next try is whole.
+func TestBrokenDownloadIsNotKept(t *testing.T) {
+	file := fakenpm.File("a", "1.0.0")
+	for name, head := range map[string]string{
+		"Content-Length":  fmt.Sprintf("Content-Length: %d\r\n\r\n", len(file)),
+		"chunked":         fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n", len(file)),
+		"close-delimited": "Connection: close\r\n\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, withStore, func(w *world) {
+				w.withFacts()
+				w.public.Answer(func(rw http.ResponseWriter, _ *http.Request) bool {
+					conn, _, err := http.NewResponseController(rw).Hijack()
+					if err != nil {
+						t.Error(err)
+						return true
+					}
+					defer conn.Close()
+					_, _ = conn.Write(append([]byte("HTTP/1.1 200 OK\r\n"+head), file[:len(file)/2]...))
+					return true
+				})
+				if a := w.get(fileA); a.status == 200 && a.err == nil {
+					t.Errorf("%d bytes were taken for whole", len(a.body))
+				}
+				synctest.Wait()
+				if kept := w.keptFiles(); len(kept) != 0 {
+					t.Errorf("kept %v", kept)
+				}
+				w.public.Answer(nil)
+				if a := w.get(fileA); a.status != 200 || a.err != nil || a.body != string(file) {
+					t.Errorf("afterwards: %d, %d bytes, %v", a.status, len(a.body), a.err)
+				}
+			})
+		})
+	}
 }
 
 // R88: a private file is never stored.

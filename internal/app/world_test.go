@@ -21,6 +21,7 @@ import (
 
 	"github.com/ecluse-gate/ecluse/internal/admin"
 	"github.com/ecluse-gate/ecluse/internal/config"
+	"github.com/ecluse-gate/ecluse/internal/durable"
 	"github.com/ecluse-gate/ecluse/internal/ecosystem"
 	"github.com/ecluse-gate/ecluse/internal/fake/fakenpm"
 	"github.com/ecluse-gate/ecluse/internal/fake/fakepypi"
@@ -42,6 +43,7 @@ type world struct {
 	log      *syncBuffer
 	spans    *tracetest.SpanRecorder
 	dataDir  string
+	around   func(store string) durable.Around // see BuildOptions
 	upstream *http.Server
 }
 
@@ -116,7 +118,7 @@ func (w *world) start(yaml string) {
 		w.t.Fatal(err)
 	}
 	w.app, err = Build(BuildOptions{
-		Context: w.t.Context(), Config: cfg, Ecosystems: ecosystem.All(), Logger: logger, Version: "test", Dial: w.network.Dial,
+		Context: w.t.Context(), Config: cfg, Ecosystems: ecosystem.All(), Logger: logger, Version: "test", Dial: w.network.Dial, Around: w.around,
 		Tracer: sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(w.spans)).Tracer(obs.TracerName),
 	})
 	if err != nil {
