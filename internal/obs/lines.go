@@ -24,7 +24,8 @@ func (s serverLines) Write(p []byte) (int, error) {
 	case strings.HasPrefix(text, "http: panic"):
 		level = slog.LevelError
 		attrs = append(attrs, slog.String("stack", string(rest)))
-	case strings.HasPrefix(text, "http: Accept error") && !strings.Contains(text, "too many open files"): // that is told once, see Listener
+	case strings.HasPrefix(text, "http: Accept error") && !strings.Contains(text, "too many open files"):
+		// that is told once, see Listener
 		level = slog.LevelWarn
 	}
 	s.logger.LogAttrs(context.Background(), level, "the HTTP server reports trouble", attrs...)
