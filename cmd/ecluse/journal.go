@@ -176,6 +176,10 @@ func newJournalExport(sys *cli.System) *cobra.Command {
 				}
 				return conclude(sys, source.Done("journal export"))
 			}
+			// asked before the journal is set aside: writing asks again
+			if refused := free("journal export", out); refused != nil {
+				return conclude(sys, refused)
+			}
 			var bundle bytes.Buffer
 			if err := review.Export(dir, &bundle); err != nil {
 				return conclude(sys, source.RefusedBy("journal export", err))

@@ -46,6 +46,8 @@ var remedies = map[string]string{
 	"journal-resolution-drift":   "make a new statement: ecluse journal resolve DIR --plan",
 	"journal-clock-behind":       "correct the clock; if it is right: ecluse journal resolve DIR --plan --end-wait",
 	"journal-bundle-invalid":     "export the journal again where it is: ecluse journal export DIR --out BUNDLE",
+	"output-exists":              "with another name for --out, run the same command again",
+	"output-not-written":         "see to the disk, or name another place with --out; then run the same command again",
 	"input-invalid":              "correct the value and run the same command again",
 	codeInternal:                 "run the same command again; if that fails too, it is a fault of ecluse: please report it",
 }
