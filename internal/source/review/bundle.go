@@ -137,7 +137,10 @@ func unpack(r io.Reader) (*manifest, journal.Files, error) {
 		files[name] = data
 		size += inArchive(f.Bytes)
 	}
-	if _, err := t.Next(); !errors.Is(err, io.EOF) {
+	switch _, err := t.Next(); {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return bad("it is cut off")
+	case !errors.Is(err, io.EOF):
 		return bad("trailing data after the files")
 	}
 	if _, err := io.Copy(io.Discard, counted); err != nil {
