@@ -353,3 +353,25 @@ func TestInterruptedSaysSo(t *testing.T) {
 		}
 	})
 }
+
+// S104: a throttled read whose restriction could not be recorded is not waited for: the run stops
+// where the disk failed.
+func TestThrottledReadThatCannotBeRecorded(t *testing.T) {
+	inWorld(t, three, func(t *testing.T, w *world) {
+		w.opts.Disk = func(step, name string, call func() error) error {
+			if name == "backoff-0000.json" && step == string(durable.StepSync) {
+				return os.ErrPermission
+			}
+			return call()
+		}
+		start := time.Now()
+		out := w.created(rules([3]string{"GET files", "1", throttle2}))
+		w.saw("GET source 404", "PUT source 201", "GET source 200", "GET files 429")
+		if out.Status != source.StatusPartial || out.BlockedAt != "local-persistence" {
+			t.Errorf("%s %s, blocked at %q", out.Status, out.Code, out.BlockedAt)
+		}
+		if waited := time.Since(start); waited > time.Second {
+			t.Errorf("waited %v", waited)
+		}
+	})
+}
