@@ -33,6 +33,15 @@ type entry struct {
 }
 
 func (x *index) lookup(name, version string) ([]registry.Advisory, error) {
+	c, err := x.compiled(name)
+	if c == nil || err != nil {
+		return nil, err
+	}
+	return c.lookup(version), nil
+}
+
+// compiled makes a package ready, once; nil means that nothing is known of it.
+func (x *index) compiled(name string) (*compiled, error) {
 	e, ok := x.packages[name]
 	if !ok {
 		return nil, nil
@@ -41,10 +50,7 @@ func (x *index) lookup(name, version string) ([]registry.Advisory, error) {
 		e.compiled, e.err = compilePackage(x.ecosystem, e.facts)
 		e.facts = nil
 	})
-	if e.err != nil {
-		return nil, e.err
-	}
-	return e.compiled.lookup(version), nil
+	return e.compiled, e.err
 }
 
 func (c *compiled) lookup(version string) []registry.Advisory {

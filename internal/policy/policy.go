@@ -26,6 +26,8 @@ type Advisories interface {
 	// Lookup returns what the data says of one version: the advisories that affect it, and those
 	// whose exact fix it is. An error means that the data about this package cannot be used.
 	Lookup(p registry.Package, version string) ([]registry.Advisory, error)
+	// Findings returns what affects any of some versions. An error is as for Lookup.
+	Findings(p registry.Package, versions []string) ([]registry.Finding, error)
 }
 
 // Verdict is the answer for one version.
@@ -120,6 +122,9 @@ func New(specs []Spec, known registry.Ecosystems) (*Set, error) {
 // never changes, new data means a new set, and whatever was kept of the old one's verdicts is known
 // to be old.
 func (s *Set) WithAdvisories(a Advisories) *Set { return &Set{rules: s.rules, advisories: a} }
+
+// Advisories is the data that the set reads; nil means that there is no source of any.
+func (s *Set) Advisories() Advisories { return s.advisories }
 
 // UsesAdvisories reports whether some rule of the set reads advisory data.
 func (s *Set) UsesAdvisories() bool {

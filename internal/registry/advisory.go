@@ -20,3 +20,16 @@ type Advisory struct {
 	// FixedIn is the version that ends the affected range, or empty when the data names none.
 	FixedIn string
 }
+
+// Finding is an advisory with all versions that it affects.
+type Finding struct {
+	Advisory
+	Affected []Interval
+}
+
+// Interval is a range of versions. An end that is empty is open; WithLow and WithHigh tell that the
+// version of that end belongs to it.
+type Interval struct {
+	Low, High         string
+	WithLow, WithHigh bool
+}

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -88,13 +89,23 @@ func (p *Public) Refused(ctx context.Context, now time.Time) *cooldown.Refusal {
 
 // Request is one read.
 type Request struct {
-	Method string // GET or HEAD
+	Method string // GET or HEAD, or POST with a question in Body
 	// URL is the address, from Under or Owned.
 	URL    *url.URL
 	Kind   Kind
 	Accept string
 	// IfNoneMatch is a validator of an earlier answer, or empty.
 	IfNoneMatch string
+	// Body is a question that is too long for an address, in JSON; nil for none.
+	Body []byte
+}
+
+// body is what is sent.
+func (r Request) body() io.Reader {
+	if r.Body == nil {
+		return http.NoBody
+	}
+	return bytes.NewReader(r.Body)
 }
 
 // Under is the address of an escaped path below the base.
@@ -153,7 +164,7 @@ func (p *Public) Do(ctx context.Context, r Request) (*Response, error) {
 	ctx = withKind(ctx, r.Kind)
 	h := &holding{public: p}
 	resp, err := p.read(ctx, r, h)
-	if err != nil || r.Kind != Metadata {
+	if err != nil || r.Kind != Metadata || r.Body != nil {
 		return resp, err
 	}
 	next, ok := location(resp.Response)
@@ -234,12 +245,15 @@ func (c *Client) exchange(
 	ctx, cancel := context.WithCancelCause(ctx)
 	limit := time.AfterFunc(metadataTimeout, func() { cancel(errExchangeTimeout) })
 	stop := func() { limit.Stop(); cancel(nil) }
-	req, err := http.NewRequestWithContext(ctx, r.Method, r.URL.String(), http.NoBody)
+	req, err := http.NewRequestWithContext(ctx, r.Method, r.URL.String(), r.body())
 	if err != nil {
 		stop()
 		return nil, err
 	}
 	req.Header.Set("User-Agent", c.opts.UserAgent)
+	if r.Body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
 	if r.Accept != "" {
 		req.Header.Set("Accept", r.Accept)
 	}
