@@ -170,7 +170,7 @@ func TestCooldownLeavesTheRestAlone(t *testing.T) {
 		w.private.Publish("tool", "1.0.0", time.Time{}, nil)
 		w.throttled("Retry-After", "600")
 		for path, status := range map[string]int{
-			"/npm/-/ping": 200, "/livez": 200, "/readyz": 200, "/npm/-/v1/search?text=a": 501, "/nothing": 404,
+			"/npm/-/ping": 200, "/livez": 200, "/readyz": 200, "/npm/-/npm/v1/tokens": 405, "/nothing": 404,
 			"/npm/@acme/x": 200, "/npm/@acme/x/-/x-1.0.0.tgz": 200, "/npm/tool/-/tool-1.0.0.tgz": 200,
 		} {
 			w.want(w.get(path), status, -1)

@@ -131,7 +131,10 @@ func TestPublishRefusals(t *testing.T) {
 			{"a list", corePath, "[]", 400},
 			{"cut", corePath, publishDocument("@acme/core", nil)[:60], 400},
 			{"a version's path", corePath + "/1.0.0", publishDocument("@acme/core", nil), 405},
-			{"a dist-tag", "/npm/-/package/@acme%2fcore/dist-tags/latest", `"1.0.0"`, 501},
+			{"a dist-tag of a public name", "/npm/-/package/left-pad/dist-tags/latest", `"1.0.0"`, 405},
+			{"a revision with another name", corePath + "/-rev/1-a", `{"_id":"@acme/core","name":"left-pad"}`, 400},
+			{"a revision with another version", corePath + "/-rev/1-a", publishDocument("@acme/core", in("name", "left-pad")), 400},
+			{"a revision that is a list", corePath + "/-rev/1-a", "[]", 400},
 		} {
 			if a := w.send(http.MethodPut, c.path, c.body, "Authorization", "Bearer mine"); a.status != c.status {
 				t.Errorf("%s: %d %s, want %d", c.what, a.status, a.body, c.status)

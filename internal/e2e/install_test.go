@@ -130,15 +130,16 @@ func TestOtherNPMCommands(t *testing.T) {
 				t.Errorf("npm view of a private package: %s", out)
 			}
 			p.must(t, "ping")
+			// a registry without an audit service is no registry without findings
 			audit := p.run(t, "audit")
-			if audit.code == 0 || strings.Contains(audit.output, "found 0 vulnerabilities") || !strings.Contains(audit.output, "does not support audits") {
+			if audit.code == 0 || strings.Contains(audit.output, "found 0 vulnerabilities") {
 				t.Errorf("npm audit says that all is well, which nobody looked at:\n%s", audit.output)
 			}
 			if out := p.run(t, "view", "no-such-package", "version"); out.code == 0 || !strings.Contains(out.output, "404") {
 				t.Errorf("a package that does not exist: exit code %d\n%s", out.code, out.output)
 			}
-			if out := p.run(t, "search", "left", "--fetch-retries=0"); out.code == 0 {
-				t.Errorf("npm search succeeds:\n%s", out.output)
+			if out := p.must(t, "search", "left").output; !strings.Contains(out, "left-dep") {
+				t.Errorf("npm search: %s", out)
 			}
 			p.must(t, "install", "left-dep@1.0.0")
 			p.installedVersion(t, "left-dep", "1.0.0")

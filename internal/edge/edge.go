@@ -52,6 +52,8 @@ type Pass struct {
 	Publish string // for publications
 	// Own and OwnPublish tell that it is the gate's own or none, and not the caller's.
 	Own, OwnPublish bool
+	// Caller is the name of the caller's token; empty where the gate is open to everybody.
+	Caller string
 	// ReadOnly tells that the caller may not publish.
 	ReadOnly bool
 }
@@ -94,7 +96,7 @@ func (e *Edge) Admit(r *http.Request, ecosystem string) (*http.Request, error) {
 		if !ok {
 			return nil, &Refusal{Unknown: sent != ""}
 		}
-		p.ReadOnly = token.ReadOnly
+		p.Caller, p.ReadOnly = token.Name, token.ReadOnly
 	}
 	return r.WithContext(context.WithValue(r.Context(), passKey{}, p)), nil
 }

@@ -19,9 +19,9 @@ func basic(user, password string) string {
 func TestAdmit(t *testing.T) {
 	tokens := []config.Token{{Name: "ci", Secret: config.NewSecret("one")}, {Name: "reader", Secret: config.NewSecret("two"), ReadOnly: true}}
 	own := map[string]config.Own{"npm": {Private: "Bearer p", Publish: "Bearer w", Mirror: "Bearer m"}}
-	closed := Pass{Private: "Bearer p", Publish: "Bearer w", Own: true, OwnPublish: true}
+	closed := Pass{Private: "Bearer p", Publish: "Bearer w", Own: true, OwnPublish: true, Caller: "ci"}
 	reader := closed
-	reader.ReadOnly = true
+	reader.Caller, reader.ReadOnly = "reader", true
 	for _, c := range []struct {
 		access    Access
 		ecosystem string
@@ -36,7 +36,7 @@ func TestAdmit(t *testing.T) {
 		{Access{Tokens: tokens, Own: own}, "npm", "Bearer one", closed, ""},
 		{Access{Tokens: tokens, Own: own}, "npm", "bearer  one ", closed, ""},
 		{Access{Tokens: tokens, Own: own}, "npm", basic("any", "two"), reader, ""},
-		{Access{Tokens: tokens, Own: own}, "pypi", "Bearer one", Pass{Own: true, OwnPublish: true}, ""},
+		{Access{Tokens: tokens, Own: own}, "pypi", "Bearer one", Pass{Own: true, OwnPublish: true, Caller: "ci"}, ""},
 		{Access{Tokens: tokens, Own: own}, "npm", "", Pass{}, "requires a token"},
 		{Access{Tokens: tokens, Own: own}, "npm", "Bearer three", Pass{}, "does not know the token"},
 		{Access{Tokens: tokens, Own: own}, "npm", "Bearer p", Pass{}, "does not know the token"},

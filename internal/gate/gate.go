@@ -55,6 +55,9 @@ type Ecosystem struct {
 	// RenderVersion renders one version of a view, by number or dist-tag; false says that the view
 	// does not hold it. Nil where the protocol has no such document.
 	RenderVersion func(v registry.View, selector string) (registry.Rendering, bool, error)
+	// Proof is the address of the attestations of an entry of a document, empty for none; nil where
+	// the protocol has them at a path of their own.
+	Proof func(doc registry.Document, i int) string
 	// Serial is the upstream's count of changes that a document carries; nil where the protocol has
 	// none.
 	Serial func(registry.Document) (serial int64, ok bool)

@@ -24,6 +24,39 @@ func TestScopedSpellings(t *testing.T) {
 	}
 }
 
+// What is about one package leads to one spelling of its path at a registry.
+func TestRoutesOfPackages(t *testing.T) {
+	for path, want := range map[string]struct {
+		kind                RouteKind
+		name, version, rest string
+	}{
+		"/-/package/x/dist-tags":                      {RouteTags, "x", "", "/-/package/x/dist-tags"},
+		"/-/package/@a%2fb/dist-tags":                 {RouteTags, "@a/b", "", "/-/package/@a%2fb/dist-tags"},
+		"/-/package/@a/b/dist-tags/":                  {RouteTags, "@a/b", "", "/-/package/@a%2fb/dist-tags"},
+		"/-/package/@a%2Fb/dist-tags/next%20one":      {RouteChange, "@a/b", "", "/-/package/@a%2fb/dist-tags/next%20one"},
+		"/-/package/x/access":                         {RouteChange, "x", "", "/-/package/x/access"},
+		"/x/-rev/1-a":                                 {RouteChange, "x", "", "/x/-rev/1-a"},
+		"/@a/b/-rev/1-a":                              {RouteChange, "@a/b", "", "/@a%2fb/-rev/1-a"},
+		"/@a%2fb/-/b-1.0.0.tgz/-rev/2-c":              {RouteChange, "@a/b", "", "/@a/b/-/b-1.0.0.tgz/-rev/2-c"},
+		"/-/npm/v1/attestations/x@1.0.0":              {RouteAttestations, "x", "1.0.0", ""},
+		"/-/npm/v1/attestations/@a%2fb@1.0.0-rc.1%2b": {RouteAttestations, "@a/b", "1.0.0-rc.1+", ""},
+		"/-/npm/v1/attestations/@a/b@1.0.0":           {RouteAttestations, "@a/b", "1.0.0", ""},
+	} {
+		route, err := ParsePath(path)
+		if err != nil || route.Kind != want.kind || route.Package.Name != want.name || route.Version != want.version || route.Rest != want.rest {
+			t.Errorf("%s: %+v, %v; want %+v", path, route, err, want)
+		}
+	}
+	for _, path := range []string{
+		"/-/npm/v1/attestations/x", "/-/npm/v1/attestations/@a%2fb", "/-/npm/v1/attestations/x@latest", "/-/npm/v1/attestations/x@1.0.0@y",
+		"/-/package/.x/dist-tags", "/-/package/@a/../dist-tags",
+	} {
+		if route, err := ParsePath(path); !errors.Is(err, ErrPath) || route != (Route{}) {
+			t.Errorf("%s: %+v, %v", path, route, err)
+		}
+	}
+}
+
 // C26: nothing is decoded twice, and no spelling leads out of the mount.
 func TestPathsThatAreNone(t *testing.T) {
 	for _, path := range []string{
@@ -45,15 +78,18 @@ func TestRoutes(t *testing.T) {
 		"/-/v1/search":                       {Kind: RouteSearch},
 		"/-/all":                             {Kind: RouteSearch},
 		"/-/npm/v1/security/audits/quick":    {Kind: RouteAudit},
-		"/-/npm/v1/security/advisories/bulk": {Kind: RouteAudit},
-		"/-/whoami":                          {Kind: RouteService},
+		"/-/npm/v1/security/audits":          {Kind: RouteAudit},
+		"/-/npm/v1/security/advisories/bulk": {Kind: RouteAdvisories},
+		"/-/npm/v1/security/other":           {Kind: RouteService},
+		"/-/npm/v1/keys":                     {Kind: RouteKeys},
+		"/-/npm/v1/hooks":                    {Kind: RouteService},
+		"/-/whoami":                          {Kind: RouteWhoami},
+		"/-/package/x":                       {Kind: RouteService},
 		"/-/user/org.couchdb.user:x":         {Kind: RouteService},
-		"/-/package/x/dist-tags":             {Kind: RouteService},
 		"/@scope":                            {},
 		"/x/1.0.0/y":                         {},
 		"/x/-":                               {},
 		"/x/-/x-1.0.0.tgz/y":                 {},
-		"/x/-rev/1":                          {},
 	} {
 		if route, err := ParsePath(path); err != nil || route != want {
 			t.Errorf("ParsePath(%q) = %+v, %v; want %+v", path, route, err, want)

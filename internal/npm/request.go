@@ -30,9 +30,21 @@ const (
 	RoutePing
 	// RouteSearch is "/-/v1/search" and its predecessor "/-/all".
 	RouteSearch
-	// RouteAudit is one of the security audit endpoints.
+	// RouteAdvisories is the bulk question of audits, RouteAudit the older one with the whole tree.
+	RouteAdvisories
 	RouteAudit
-	// RouteService is any other endpoint below "/-/" (login, tokens, dist-tags, hooks).
+	// RouteKeys is the keys that versions are signed with, RouteAttestations what is attested of a
+	// version.
+	RouteKeys
+	RouteAttestations
+	// RouteWhoami asks who the caller is.
+	RouteWhoami
+	// RouteTags is a package's dist-tags.
+	RouteTags
+	// RouteChange is what else there is of one package (tags one by one, access, "-rev"); Rest is
+	// its path at a registry, escaped.
+	RouteChange
+	// RouteService is any other endpoint below "/-/" (login, tokens, hooks).
 	RouteService
 )
 
@@ -44,6 +56,8 @@ type Route struct {
 	File string
 	// Version is a version, or for RouteVersion also a tag, decoded.
 	Version string
+	// Rest is a path, escaped.
+	Rest string
 }
 
 // ErrPath is wrapped by the errors of ParsePath; the answer to such a request is 404.
@@ -63,7 +77,7 @@ func ParsePath(escaped string) (Route, error) {
 		return Route{}, err
 	}
 	if segments[0] == "-" && len(segments) > 1 {
-		return Route{Kind: service(segments[1:])}, nil
+		return service(segments[1:])
 	}
 	name, rest := segments[0], segments[1:]
 	if strings.HasPrefix(name, "@") && !strings.Contains(name, "/") {
@@ -92,6 +106,10 @@ func ParsePath(escaped string) (Route, error) {
 			return Route{}, fmt.Errorf("%w: %.64q is not the name of an artifact of %s", ErrPath, rest[1], name)
 		}
 		route.Kind, route.File, route.Version = RouteArtifact, rest[1], version
+	case len(rest) == 2 && rest[0] == "-rev":
+		route.Kind, route.Rest = RouteChange, ListingPath(name)+escapeAll(rest)
+	case len(rest) == 4 && rest[0] == "-" && rest[2] == "-rev":
+		route.Kind, route.Rest = RouteChange, ArtifactPath(name, rest[1])+escapeAll(rest[2:])
 	default:
 		return Route{}, nil
 	}
@@ -126,16 +144,69 @@ func decode(escaped string) ([]string, error) {
 }
 
 // service tells the endpoints below "/-/" apart.
-func service(segments []string) RouteKind {
+func service(segments []string) (Route, error) {
 	switch path := strings.Join(segments, "/"); {
 	case path == "ping":
-		return RoutePing
+		return Route{Kind: RoutePing}, nil
+	case path == "whoami":
+		return Route{Kind: RouteWhoami}, nil
 	case path == "v1/search", path == "all", strings.HasPrefix(path, "all/"):
-		return RouteSearch
-	case strings.HasPrefix(path, "npm/v1/security/"):
-		return RouteAudit
+		return Route{Kind: RouteSearch}, nil
+	case path == "npm/v1/security/advisories/bulk":
+		return Route{Kind: RouteAdvisories}, nil
+	case path == "npm/v1/security/audits", path == "npm/v1/security/audits/quick":
+		return Route{Kind: RouteAudit}, nil
+	case path == "npm/v1/keys":
+		return Route{Kind: RouteKeys}, nil
+	case strings.HasPrefix(path, "npm/v1/attestations/"):
+		return attestations(strings.TrimPrefix(path, "npm/v1/attestations/"))
+	case segments[0] == "package" && len(segments) > 2:
+		return ofPackage(segments[1:])
 	}
-	return RouteService
+	return Route{Kind: RouteService}, nil
+}
+
+// attestations reads "name@version".
+func attestations(of string) (Route, error) {
+	i := strings.LastIndexByte(of, '@')
+	name, err := ParseName(of[:max(i, 0)])
+	if err != nil || !ValidVersion(of[i+1:]) {
+		return Route{}, fmt.Errorf("%w: %.64q is not a package with a version", ErrPath, of)
+	}
+	return Route{Kind: RouteAttestations, Package: registry.Package{Ecosystem: Ecosystem, Name: name}, Version: of[i+1:]}, nil
+}
+
+// ofPackage reads what stands behind "/-/package/": a name, with its slash encoded or not, and
+// more.
+func ofPackage(segments []string) (Route, error) {
+	name, rest := segments[0], segments[1:]
+	if strings.HasPrefix(name, "@") && !strings.Contains(name, "/") {
+		name, rest = name+"/"+rest[0], rest[1:]
+	}
+	name, err := ParseName(name)
+	if err != nil {
+		return Route{}, fmt.Errorf("%w: %v", ErrPath, err)
+	}
+	route := Route{Kind: RouteChange, Package: registry.Package{Ecosystem: Ecosystem, Name: name}}
+	if len(rest) == 1 && rest[0] == "dist-tags" {
+		route.Kind = RouteTags
+	}
+	route.Rest = "/-/package" + ListingPath(name) + escapeAll(rest)
+	return route, nil
+}
+
+func escapeAll(segments []string) string {
+	var out strings.Builder
+	for _, s := range segments {
+		out.WriteString("/" + url.PathEscape(s))
+	}
+	return out.String()
+}
+
+// AttestationsPath is where the attestations of a version are; without a version it is what these
+// paths begin with.
+func AttestationsPath(name, version string) string {
+	return "/-/npm/v1/attestations" + ListingPath(name) + "@" + version
 }
 
 // The representations of a listing.
@@ -144,6 +215,8 @@ const (
 	FormFull = "full"
 	// FormAbbreviated is the document with only what installing needs.
 	FormAbbreviated = "abbreviated"
+	// FormTags is the dist-tags alone.
+	FormTags = "tags"
 )
 
 const (

@@ -26,6 +26,8 @@ const (
 	// RouteCompanion is the metadata of a file, the same with ".metadata"; File holds the name of
 	// the file that it describes.
 	RouteCompanion
+	// RouteProof is the provenance of a file, the same with ".provenance".
+	RouteProof
 	// RouteUpload is "/legacy/".
 	RouteUpload
 )
@@ -79,16 +81,25 @@ func fileRoute(project, file string) (Route, error) {
 	if err != nil {
 		return Route{}, fmt.Errorf("%w: %v", ErrPath, err)
 	}
+	file, proof := strings.CutSuffix(file, ProofSuffix)
 	key, ok := KeyOfFile(name, file)
 	if !ok {
 		return Route{}, fmt.Errorf("%w: %.64q is not the name of a file of %s", ErrPath, file, name)
 	}
 	route := Route{Kind: RouteFile, Package: pkg(name), File: key}
-	if key != file {
+	switch {
+	case proof && key != file:
+		return Route{}, fmt.Errorf("%w: %.64q has no provenance", ErrPath, file)
+	case proof:
+		route.Kind = RouteProof
+	case key != file:
 		route.Kind = RouteCompanion
 	}
 	return route, nil
 }
+
+// ProofSuffix is what the path of a file's provenance ends with.
+const ProofSuffix = ".provenance"
 
 func pkg(name string) registry.Package { return registry.Package{Ecosystem: Ecosystem, Name: name} }
 

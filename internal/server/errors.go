@@ -30,6 +30,9 @@ func refuse(err error) refusal {
 		return r
 	}
 	r := refusal{message: err.Error()}
+	if e, ok := errors.AsType[*refusedError](err); ok {
+		return refusal{status: e.status, message: e.message}
+	}
 	if e, ok := errors.AsType[*gate.Denied](err); ok && e.Verdict.Temporary {
 		return refusal{status: http.StatusServiceUnavailable, retryAfter: 1, message: e.Error() + "; try again in 1 second"}
 	}

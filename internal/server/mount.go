@@ -42,6 +42,12 @@ func (m *mount) serve(w http.ResponseWriter, r *http.Request, path string) {
 	switch want := ask.Want.(type) {
 	case serving.Publish:
 		m.publish(w, r, ask.Route, want)
+	case serving.Change:
+		m.change(w, r, ask.Route, want)
+	case serving.Caller:
+		m.caller(w, r, ask.Route, want)
+	case serving.Audit:
+		m.admit(w, r, func() { m.audit(w, r, ask.Route, want) })
 	case serving.Reply:
 		m.write(w, r, http.StatusOK, want.ContentType, want.Body)
 	case serving.Refuse:
@@ -72,6 +78,17 @@ func (m *mount) give(w http.ResponseWriter, r *http.Request, ask serving.Ask) {
 		})
 	case serving.Index:
 		m.index(w, r, ask.Route, want)
+	case serving.Proof:
+		body, err := m.gate.Proof(r.Context(), gate.ArtifactRequest{Name: want.Name, File: want.File, Authorization: edge.PassOf(r).Private})
+		m.answer(w, r, ask.Route, body, err)
+	case serving.Service:
+		body, err := m.gate.Service(r.Context(), gate.ServiceRequest{
+			What: want.What, Path: want.Path, Name: want.Name, Authorization: edge.PassOf(r).Private,
+		})
+		m.answer(w, r, ask.Route, body, err)
+	case serving.Search:
+		body, err := m.search(r.Context(), want)
+		m.answer(w, r, ask.Route, body, err)
 	}
 }
 
@@ -137,9 +154,11 @@ func (m *mount) readOnly(w http.ResponseWriter, r *http.Request) bool {
 		return true
 	}
 	w.Header().Set("Allow", "GET, HEAD")
-	m.refuse(w, r, "other", refusal{
-		status: http.StatusMethodNotAllowed, message: r.Method + " is not allowed: publishing through this gate is not configured",
-	})
+	message := r.Method + " is not allowed here; nothing was changed"
+	if !m.gate.Publishes() {
+		message = r.Method + " is not allowed: publishing through this gate is not configured"
+	}
+	m.refuse(w, r, "other", refusal{status: http.StatusMethodNotAllowed, message: message})
 	return false
 }
 

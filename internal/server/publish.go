@@ -168,7 +168,7 @@ func (p *publishing) receive(w http.ResponseWriter, r *http.Request, early func(
 var (
 	errTooLarge     = fmt.Errorf("the package is larger than %d bytes, the most that is relayed", int64(maxPublish))
 	errEncoded      = errors.New("the package has a content encoding, which is not supported; send it without")
-	errNoCredential = errors.New("the package has no credential; log in to the registry that packages are published to, and publish again")
+	errNoCredential = errors.New("the request has no credential; log in to the registry that packages are published to, and try again")
 )
 
 // diskWait is when a publisher may try again while the disk takes nothing.

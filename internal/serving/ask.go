@@ -1,9 +1,13 @@
 package serving
 
-import "io"
+import (
+	"io"
 
-// Ask is what a request asks of a mount: one of Listing, Version, File, Index, Publish, Redirect,
-// Reply and Refuse.
+	"github.com/ecluse-gate/ecluse/internal/registry"
+)
+
+// Ask is what a request asks of a mount: one of Listing, Version, File, Proof, Index, Service,
+// Search, Audit, Publish, Change, Caller, Redirect, Reply and Refuse.
 type Ask struct {
 	// Route is what metrics and traces call such a request ("pypi_listing"); empty is "other".
 	Route string
@@ -35,6 +39,71 @@ type Version struct {
 type File struct {
 	Name, File string
 	Companion  bool
+}
+
+// Proof asks for the attestations of a file, at the address that the listing has for them.
+type Proof struct{ Name, File string }
+
+// Service asks the public registry for something that it has beside listings and files.
+type Service struct {
+	// What names it in an error.
+	What string
+	// Path is escaped and below the registry's base.
+	Path string
+	// Name is the package that it is about; empty for none.
+	Name string
+}
+
+// Search asks for packages by words.
+type Search struct {
+	// Path is that of the public registry's search, with the query that it is sent.
+	Path string
+	// Names are those of packages that the words may mean.
+	Names []string
+	// Filter takes out of an answer the packages that may not be shown.
+	Filter func(body []byte, shown func(name string, newest registry.Version) bool) ([]byte, error)
+}
+
+// Audit asks what is known against versions of packages.
+type Audit struct {
+	// Parse reads the question.
+	Parse func(body []byte) (Question, error)
+	// Path is where the public registry is asked, with a body of Body for the versions that it may
+	// hear of.
+	Path string
+	Body func(versions map[string][]string) []byte
+}
+
+// Question is what an Audit asks.
+type Question struct {
+	// Versions are those asked about, by package.
+	Versions map[string][]string
+	// Own renders the answer from the gate's own data, and Relayed from the public registry's
+	// answer.
+	Own     func(found map[string][]registry.Finding) []byte
+	Relayed func(body []byte) ([]byte, error)
+}
+
+// Caller asks who the caller is.
+type Caller struct {
+	// Render writes the name of a token's holder.
+	Render func(name string) []byte
+	// Path is where the publication target is asked instead, where callers have no tokens of the
+	// gate's.
+	Path string
+}
+
+// Change asks the publication target to read or change something of a first-party package beside
+// its versions: tags, owners, access, or to take versions back.
+type Change struct {
+	// Name is the package; empty where it is about none, which is nothing that the gate relays.
+	Name string
+	// Path is escaped and below the target.
+	Path string
+	// Message is the refusal where it is not relayed.
+	Message string
+	// Check looks at the body, as that of Publish does; nil where there is nothing to look at.
+	Check func(body io.Reader) error
 }
 
 // Index asks for the list of all packages, and renders their names.

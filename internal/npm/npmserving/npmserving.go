@@ -4,6 +4,7 @@ package npmserving
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -58,6 +59,10 @@ func protocol() gate.Ecosystem {
 }
 
 func renderVersion(v registry.View, selector string) (registry.Rendering, bool, error) {
+	if v.Form == npm.FormTags {
+		body, err := packument.RenderTags(v)
+		return registry.Rendering{Body: body, ContentType: "application/json", Versions: 1}, true, err
+	}
 	part, i, ok := packument.ResolveTag(v, selector)
 	for p := 0; !ok && p < len(v.Parts); p++ {
 		// the version belongs to the first part that holds it
@@ -76,8 +81,11 @@ func renderVersion(v registry.View, selector string) (registry.Rendering, bool, 
 // slash stays what it is (C26).
 func read(r *http.Request, path string) serving.Ask {
 	route, err := npm.ParsePath(path)
-	if err != nil {
+	switch read := r.Method == http.MethodGet || r.Method == http.MethodHead; {
+	case err != nil && read:
 		return refuse(http.StatusNotFound, err.Error())
+	case route.Kind == npm.RouteUnknown && read:
+		return refuse(http.StatusNotFound, "not a path of the npm registry protocol")
 	}
 	name, form := route.Package.Name, serving.Form{Name: npm.Negotiate(strings.Join(r.Header.Values("Accept"), ","))}
 	switch route.Kind {
@@ -90,17 +98,63 @@ func read(r *http.Request, path string) serving.Ask {
 		return serving.Ask{Route: "npm_version", Want: serving.Version{Name: name, Selector: route.Version, Form: form}}
 	case npm.RouteArtifact:
 		return serving.Ask{Route: "npm_artifact", Want: serving.File{Name: name, File: route.File}}
+	case npm.RouteTags:
+		return serving.Ask{Route: "npm_tags", Want: serving.Version{Name: name, Form: serving.Form{Name: npm.FormTags}}}
+	case npm.RouteChange:
+		return serving.Ask{Route: "npm_change", Want: change(r, name, route.Rest)}
+	default:
+		return service(r, route)
+	}
+}
+
+// service answers what is about no package's listing or file.
+func service(r *http.Request, route npm.Route) serving.Ask {
+	switch route.Kind {
 	case npm.RoutePing:
 		return serving.Ask{Want: serving.Reply{ContentType: "application/json", Body: []byte("{}")}}
+	case npm.RouteWhoami:
+		return serving.Ask{Route: "npm_whoami", Want: serving.Caller{Render: whoami, Path: "/-/whoami"}}
 	case npm.RouteSearch:
-		return refuse(http.StatusNotImplemented, "this gate does not support search")
+		return serving.Ask{Route: "npm_search", Want: search(r.URL.Query())}
+	case npm.RouteAdvisories:
+		return serving.Ask{Route: "npm_audit", Want: audit(bulk)}
 	case npm.RouteAudit:
-		return refuse(http.StatusNotImplemented, "this gate does not support audits; run npm audit against a registry that does")
-	case npm.RouteService:
-		return refuse(http.StatusNotImplemented, "this gate does not support this endpoint of the npm registry")
+		return serving.Ask{Route: "npm_audit", Want: audit(tree)}
+	case npm.RouteKeys:
+		return serving.Ask{Route: "npm_keys", Want: serving.Service{What: "the keys of signatures", Path: "/-/npm/v1/keys"}}
+	case npm.RouteAttestations:
+		name, version := route.Package.Name, route.Version
+		return serving.Ask{Route: "npm_attestations", Want: serving.Service{
+			What: "what is attested of " + name + "@" + version, Name: name, Path: npm.AttestationsPath(name, version),
+		}}
 	default:
-		return refuse(http.StatusNotFound, "not a path of the npm registry protocol")
+		return unsupported(r)
 	}
+}
+
+// change asks the publication target about a package. What it takes back or changes is not to be
+// taken for done where nobody did it.
+func change(r *http.Request, name, path string) serving.Change {
+	if r.URL.RawQuery != "" {
+		path += "?" + r.URL.RawQuery
+	}
+	var check func(io.Reader) error
+	if r.Method == http.MethodPut && strings.HasPrefix(path, npm.ListingPath(name)+"/-rev/") {
+		check = func(body io.Reader) error { return checked(publication.CheckChange(body, name)) }
+	}
+	return serving.Change{Check: check, Name: name, Path: path, Message: r.Method + " is not allowed here, and nothing of " + name + " was changed"}
+}
+
+// unsupported refuses what concerns accounts, teams, tokens and the like.
+func unsupported(r *http.Request) serving.Ask {
+	return serving.Ask{Route: "npm_change", Want: serving.Change{
+		Message: r.Method + " is not supported here, and nothing was changed; use the registry itself (--registry) for accounts, tokens and hooks",
+	}}
+}
+
+func whoami(name string) []byte {
+	body, _ := json.Marshal(map[string]string{"username": name}) // strings cannot fail
+	return body
 }
 
 func refuse(status int, message string) serving.Ask {
@@ -112,13 +166,17 @@ func publish(name string) serving.Publish {
 	return serving.Publish{
 		Method: http.MethodPut, Allow: "GET, HEAD", Name: name, Path: npm.ListingPath(name),
 		Check: func(body io.Reader) (string, error) {
-			err := publication.Check(body, name)
-			if errors.Is(err, publication.ErrDocument) {
-				err = &serving.BadPackage{Err: err}
-			}
-			return name, err
+			return name, checked(publication.Check(body, name))
 		},
 	}
+}
+
+// checked is what a check says, as the publisher's fault where it is that.
+func checked(err error) error {
+	if errors.Is(err, publication.ErrDocument) {
+		return &serving.BadPackage{Err: err}
+	}
+	return err
 }
 
 func target(r serving.Registry) (mirror.Target, error) {

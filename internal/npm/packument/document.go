@@ -36,6 +36,7 @@ type entry struct {
 	member    listing.Span // "1.0.0":{…}
 	value     uint32       // start of the object in member
 	tarball   listing.Span // the address in it, with its quotes
+	attested  listing.Span // the address of its attestations, with its quotes; empty for none
 	published listing.Span // "1.0.0":"2020-…", the member of "time"; empty when there is none
 	spans     [2]uint32    // the range of document.spans that the abbreviated form keeps
 	rank      rank

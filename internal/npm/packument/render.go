@@ -35,6 +35,15 @@ func Render(v registry.View) (registry.Rendering, error) {
 	return r, nil
 }
 
+// RenderTags renders the dist-tags of a view as an object.
+func RenderTags(v registry.View) ([]byte, error) {
+	w, err := newView(v)
+	if err != nil {
+		return nil, err
+	}
+	return listing.Assemble(func(s *listing.Splicer) { w.value(s, topTags) }), nil
+}
+
 // RenderVersion renders the object of version i of a document, with its tarball below base.
 func RenderVersion(doc registry.Document, i int, base string) ([]byte, error) {
 	d, ok := doc.(*document)
@@ -44,36 +53,52 @@ func RenderVersion(doc registry.Document, i int, base string) ([]byte, error) {
 	if i < 0 || i >= len(d.entries) {
 		return nil, fmt.Errorf("version %d of %d does not exist", i, len(d.entries))
 	}
-	links := newLinks(base, d.name)
+	to := newLinks(base, d.name)
 	return listing.Assemble(func(s *listing.Splicer) {
 		e := &d.entries[i]
-		d.copyVersion(s, listing.Span{Start: e.value, End: e.member.End}, i, links)
+		d.copyVersion(s, listing.Span{Start: e.value, End: e.member.End}, i, to)
 	}), nil
 }
 
 var errForeign = errors.New("not a document of packument.Scan")
 
-// newLinks is what the addresses of a package's artifacts have before the version, as a JSON string
-// without its end.
-func newLinks(mount, name string) string {
-	// strings cannot fail
-	quoted, _ := json.Marshal(mount + npm.ArtifactPath(name, "") + npm.FilePrefix(name))
-	return string(quoted[:len(quoted)-1])
+// links are what the addresses of a package have before the version, as JSON strings without their
+// end.
+type links struct{ artifacts, attestations string }
+
+func newLinks(mount, name string) links {
+	open := func(address string) string {
+		quoted, _ := json.Marshal(address) // strings cannot fail
+		return string(quoted[:len(quoted)-1])
+	}
+	return links{open(mount + npm.ArtifactPath(name, "") + npm.FilePrefix(name)), open(mount + npm.AttestationsPath(name, ""))}
 }
 
-// copyVersion adds a piece of a version, which may hold its tarball's address, with that address
-// replaced.
-func (d *document) copyVersion(s *listing.Splicer, piece listing.Span, i int, links string) {
-	hole := d.entries[i].tarball
-	if hole.Start < piece.Start || hole.End > piece.End {
+// copyVersion adds a piece of a version, with the addresses in it replaced by those at the gate.
+func (d *document) copyVersion(s *listing.Splicer, piece listing.Span, i int, to links) {
+	e := &d.entries[i]
+	if e.tarball.Start < piece.Start || e.tarball.End > piece.End { // both are in "dist"
 		s.Add(piece.Of(d.text))
 		return
 	}
-	s.Add(d.text[piece.Start:hole.Start])
-	s.Add(links)
+	at := piece.Start
+	if !e.attested.Empty() && e.attested.Start < e.tarball.Start {
+		at = d.replace(s, at, e.attested, i, to.attestations, `"`)
+	}
+	at = d.replace(s, at, e.tarball, i, to.artifacts, `.tgz"`)
+	if e.attested.Start > e.tarball.Start {
+		at = d.replace(s, at, e.attested, i, to.attestations, `"`)
+	}
+	s.Add(d.text[at:piece.End])
+}
+
+// replace adds the text up to a hole and what stands there instead, and returns where to go on.
+func (d *document) replace(s *listing.Splicer, from uint32, hole listing.Span, i int, before, after string) uint32 {
+	s.Add(d.text[from:hole.Start])
+	s.Add(before)
 	s.Add(d.versions[i].Version)
-	s.Add(`.tgz"`)
-	s.Add(d.text[hole.End:piece.End])
+	s.Add(after)
+	return hole.End
 }
 
 // full adds the whole document.
@@ -206,14 +231,14 @@ func (w *view) abbreviated(s *listing.Splicer) {
 }
 
 // abbreviate adds a version with the members of the abbreviated form only.
-func (d *document) abbreviate(s *listing.Splicer, i int, links string) {
+func (d *document) abbreviate(s *listing.Splicer, i int, to links) {
 	e := &d.entries[i]
 	s.Add(d.text[e.member.Start:e.value])
 	s.Add("{")
 	list := s.List()
 	for _, span := range d.spans[e.spans[0]:e.spans[1]] {
 		list.Item()
-		d.copyVersion(s, span, i, links)
+		d.copyVersion(s, span, i, to)
 	}
 	if d.versions[i].InstallScripts {
 		list.Item()

@@ -290,6 +290,9 @@ func (s *scan) dist(r *rawVersion) {
 			if address, ok := s.Text(); ok && len(address) <= maxAddress {
 				r.address, r.tarball = address, s.Since(start)
 			}
+		case "attestations":
+			s.attestations(r)
+			continue
 		case "integrity":
 			which = 1
 			integrity, _ = s.Text()
@@ -306,6 +309,26 @@ func (s *scan) dist(r *rawVersion) {
 		seen[which] = true
 	}
 	s.digests(integrity, shasum)
+}
+
+// attestations finds the address of what is attested of a version.
+func (s *scan) attestations(r *rawVersion) {
+	if !s.Object() {
+		s.Skip()
+		return
+	}
+	for {
+		key, ok := s.Member()
+		if !ok {
+			return
+		}
+		if start := uint32(s.Pos()); key == "url" && s.Peek() == '"' {
+			s.Skip()
+			r.attested = s.Since(start)
+			continue
+		}
+		s.Skip()
+	}
 }
 
 // scripts looks for the scripts that run at installation.

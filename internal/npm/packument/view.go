@@ -19,7 +19,7 @@ type view struct {
 	tags      []tag    // what "dist-tags" says
 	stamps    []string // members of "time" that are not versions
 	changed   stamp    // the latest of the parts'
-	links     string   // how the addresses of artifacts begin, see newLinks
+	links     links    // how the addresses of artifacts begin, see newLinks
 }
 
 // pick is a version that is served.

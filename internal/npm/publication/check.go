@@ -25,7 +25,13 @@ const (
 // other package than name: the document's own names, those of its versions, and its attachments. It
 // reads the body once and keeps none of the attachments. Members that stand twice are refused,
 // since two readers could take different ones.
-func Check(body io.Reader, name string) error {
+func Check(body io.Reader, name string) error { return check(body, name, true) }
+
+// CheckChange is Check for a document that changes a package as it is published (PUT
+// /name/-rev/…), which may leave names out.
+func CheckChange(body io.Reader, name string) error { return check(body, name, false) }
+
+func check(body io.Reader, name string, whole bool) error {
 	outline, err := readOutline(body)
 	if err != nil {
 		return fmt.Errorf("%w: %v", ErrDocument, err)
@@ -38,7 +44,7 @@ func Check(body io.Reader, name string) error {
 		return fmt.Errorf("%w: not a JSON object", ErrDocument)
 	}
 	for _, key := range []string{"name", "_id"} {
-		if raw, ok := members[key]; ok || key == "name" {
+		if raw, ok := members[key]; ok || whole && key == "name" {
 			if err := checkText(raw, key, name); err != nil {
 				return err
 			}

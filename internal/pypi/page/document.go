@@ -151,3 +151,12 @@ func Serial(doc registry.Document) (serial int64, ok bool) {
 	}
 	return d.serial, true
 }
+
+// Proof is the address of the provenance of entry i of a page; empty when it names none.
+func Proof(doc registry.Document, i int) string {
+	d, isPyPI := doc.(*document)
+	if !isPyPI || i < 0 || i >= len(d.entries) {
+		return ""
+	}
+	return d.string(d.entries[i].provenance)
+}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/ecluse-gate/ecluse/internal/listing"
+	"github.com/ecluse-gate/ecluse/internal/pypi"
 	"github.com/ecluse-gate/ecluse/internal/pypi/naming"
 	"github.com/ecluse-gate/ecluse/internal/registry"
 )
@@ -182,8 +183,8 @@ func (s *scan) uploaded(r *rawFile) {
 	}
 }
 
-// provenance keeps the link to a file's attestations (PEP 740) when it can be handed on: absolute,
-// and without a credential in it.
+// provenance keeps the link to a file's attestations (PEP 740) when it can be asked for: absolute,
+// and without a credential in it. Clients get one that leads through the gate.
 func (s *scan) provenance(r *rawFile) {
 	if s.Peek() != '"' {
 		r.provenance = s.optional(r, false)
@@ -192,11 +193,11 @@ func (s *scan) provenance(r *rawFile) {
 	start := uint32(s.Pos())
 	address, _ := s.Text()
 	var outside naming.Links
-	if span := s.Since(start); outside.Absolute(address) == address {
-		r.provenance = span
-	} else {
-		s.doc.patches = append(s.doc.patches, patch{span, "null"})
+	span, with := s.Since(start), "null"
+	if address != "" && outside.Absolute(address) == address {
+		r.provenance, with = span, pypi.ProofSuffix
 	}
+	s.doc.patches = append(s.doc.patches, patch{span, with})
 }
 
 // hashes reads an object of digests.

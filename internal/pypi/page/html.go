@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ecluse-gate/ecluse/internal/listing"
+	"github.com/ecluse-gate/ecluse/internal/pypi"
 )
 
 // html writes the page of PEP 503 from the facts, and returns where its segments end. Every
@@ -79,8 +80,8 @@ func (d *document) anchor(out []byte, link string, i int) []byte {
 	if !e.signature.Empty() {
 		out = attribute(out, "data-gpg-sig", e.signature.Of(d.text))
 	}
-	if provenance := d.string(e.provenance); provenance != "" {
-		out = attribute(out, "data-provenance", provenance)
+	if !e.provenance.Empty() {
+		out = append(out, ` data-provenance="`+link+a.File+pypi.ProofSuffix+`"`...)
 	}
 	if reason, yanked := d.yanked(i); yanked {
 		out = attribute(out, "data-yanked", reason)

@@ -31,6 +31,9 @@ func oracle(t testing.TB, body []byte, keep func(file string) bool) object {
 		}
 		releases[version] = true
 		f["url"] = mount + "/files/x/" + name
+		if p, _ := f["provenance"].(string); p != "" {
+			f["provenance"] = mount + "/files/x/" + name + ".provenance"
+		}
 		if f["hashes"] == nil {
 			f["hashes"] = object{}
 		}

@@ -230,11 +230,13 @@ func (w *view) file(s *listing.Splicer, d *document, i int) {
 	at := e.object.Start
 	for _, p := range d.patches[e.patches[0]:e.patches[1]] {
 		s.Add(d.text[at:p.span.Start])
-		if p.with == "" {
+		switch p.with {
+		case "", pypi.ProofSuffix:
 			s.Add(w.quoted)
 			s.Add(d.file(i))
+			s.Add(p.with)
 			s.Add(`"`)
-		} else {
+		default:
 			s.Add(p.with)
 		}
 		at = p.span.End

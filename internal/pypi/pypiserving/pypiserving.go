@@ -43,6 +43,7 @@ func protocol() gate.Ecosystem {
 		Scan:          page.Scan,
 		Render:        page.Render,
 		Serial:        page.Serial,
+		Proof:         page.Proof,
 		ScanIndex:     pypi.ScanIndex,
 	}
 }
@@ -63,6 +64,8 @@ func read(r *http.Request, path string) serving.Ask {
 		return serving.Ask{Route: "pypi_file", Want: serving.File{Name: name, File: route.File}}
 	case route.Kind == pypi.RouteCompanion:
 		return serving.Ask{Route: "pypi_companion", Want: serving.File{Name: name, File: route.File, Companion: true}}
+	case route.Kind == pypi.RouteProof:
+		return serving.Ask{Route: "pypi_provenance", Want: serving.Proof{Name: name, File: route.File}}
 	case route.Kind == pypi.RouteIndex:
 		return serving.Ask{Route: "pypi_index", Want: serving.Index{Form: form(r), Render: pypi.RenderIndex}}
 	case route.Kind == pypi.RouteListing:
