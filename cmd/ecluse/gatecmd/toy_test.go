@@ -203,7 +203,7 @@ func TestToyIsNamed(t *testing.T) {
 	for want, args := range map[string][]string{
 		"explain npm:NAME[@VERSION]|pypi:NAME[@VERSION]|toy:NAME[@VERSION]...": {"explain", "--help"},
 		"public toy box URL": {"serve", "--help"},
-		"(package-lock.json, pnpm-lock.yaml, yarn.lock, requirements.txt, uv.lock, toys.lock)": {"mirror", "add", "--help"},
+		"yarn.lock, bun.lock, requirements.txt, pylock.toml, uv.lock, poetry.lock, pdm.lock, toys.lock)": {"mirror", "add", "--help"},
 		"mounts.toy.enabled:": {"check", "--config", w.config},
 	} {
 		if out := w.ask(args...); !strings.Contains(out, want) {
