@@ -33,7 +33,8 @@ type System struct {
 	hangups chan os.Signal
 }
 
-// New describes the running process. The returned function stops listening for signals.
+// New describes the running process. The returned function stops listening for signals, but for
+// that of a broken pipe.
 //
 // From here on a write to a pipe that nobody reads any more fails and does not kill the process,
 // also on standard output and standard error: whether what cannot be written matters is for the
@@ -62,7 +63,7 @@ func New() (*System, func()) {
 		cancel()
 		<-ended
 		signal.Stop(hangups)
-		signal.Stop(broken)
+		// broken stays: something may still be drawing, and its pipe must not kill the process
 	}
 	return &System{
 		Args: os.Args[1:], Environ: os.Environ(),

@@ -211,10 +211,10 @@ func TestToyIsNamed(t *testing.T) {
 		}
 	}
 	for want, args := range map[string][]string{
-		`"gem:x" is not a package: write npm:NAME or npm:NAME@VERSION, or the same with pypi: or toy:`:          {"explain", "--config", w.config, "gem:x"},
-		`"pypi:x" cannot be judged: mounts.pypi is switched off`:                                                {"explain", "--config", w.config, "pypi:x"},
-		"supported are package-lock.json, pnpm-lock.yaml, yarn.lock, bun.lock, requirements.txt, pylock.toml, uv.lock, poetry.lock, pdm.lock, toys.lock":      {"mirror", "add", "--config", w.config, "--lockfile", w.file("gems.lock", "")},
-		"no mirror is configured; set mounts.npm.mirror.url or mounts.pypi.mirror.url or mounts.toy.mirror.url": {"mirror", "run", "--npm", "http://127.0.0.1:9/", "--toy", "http://127.0.0.1:9/", "--data", w.dir},
+		`"gem:x" is not a package: write npm:NAME or npm:NAME@VERSION, or the same with pypi: or toy:`:                                                   {"explain", "--config", w.config, "gem:x"},
+		`"pypi:x" cannot be judged: mounts.pypi is switched off`:                                                                                         {"explain", "--config", w.config, "pypi:x"},
+		"supported are package-lock.json, pnpm-lock.yaml, yarn.lock, bun.lock, requirements.txt, pylock.toml, uv.lock, poetry.lock, pdm.lock, toys.lock": {"mirror", "add", "--config", w.config, "--lockfile", w.file("gems.lock", "")},
+		"no mirror is configured; set mounts.npm.mirror.url or mounts.pypi.mirror.url or mounts.toy.mirror.url":                                          {"mirror", "run", "--npm", "http://127.0.0.1:9/", "--toy", "http://127.0.0.1:9/", "--data", w.dir},
 	} {
 		if _, err := w.run(t.Context(), io.Discard, args...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %q", args, err, want)
