@@ -160,7 +160,16 @@ func canonicalIPv6(host string) (string, error) {
 	if err != nil || addr.Is4() {
 		return "", errors.New("no IPv6 address between the brackets")
 	}
+	if strings.ContainsFunc(addr.Zone(), notUnreserved) {
+		return "", errors.New("odd character in the zone of the IPv6 address: want letters, digits, - . _ ~")
+	}
 	return addr.Unmap().String(), nil
+}
+
+// notUnreserved is true of what a zone identifier may not consist of (RFC 6874 section 2).
+func notUnreserved(r rune) bool {
+	letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+	return !letter && (r < '0' || r > '9') && !strings.ContainsRune("-._~", r)
 }
 
 // canonicalHost is the one spelling of a DNS name or of an IP address without brackets.

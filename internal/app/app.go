@@ -34,6 +34,7 @@ type App struct {
 	own       *keyring
 	started   *config.Config // what the gate was built from
 	reloading sync.Mutex     // held by Reload
+	guards    guards         // as they are now; guarded by reloading
 	close     func()
 }
 

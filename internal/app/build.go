@@ -124,7 +124,7 @@ func (b *builder) app() (*App, error) {
 			Listen: b.Config.Admin, Token: b.Config.AdminToken.Reveal(), Overlaps: b.names.Entries, Credential: b.own.private,
 		}),
 		mounts: mounts, documents: b.memory, room: b.room, metrics: b.metrics, logger: b.Logger,
-		rules: rules, lanes: lanes, queue: queue, started: b.Config, own: b.own,
+		rules: rules, lanes: lanes, queue: queue, started: b.Config, own: b.own, guards: guardsOf(b.Config),
 		close: func() {
 			b.close()
 			rules.close()

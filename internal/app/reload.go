@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 
 	"github.com/ecluse-gate/ecluse/internal/config"
@@ -31,7 +32,22 @@ func (a *App) Reload(ctx context.Context, cfg *config.Config, err error) {
 	}
 }
 
+// errOpens is the refusal to take tokens away altogether: a configuration file that was emptied or
+// cut would open the gate, and what its own credentials lead to, to everybody.
+var errOpens = errors.New("the new configuration asks for no token where one is asked for now; a reload does not open the gate: restart it if that is meant")
+
+// guards are the doors that ask for a token.
+type guards struct{ clients, admin bool }
+
+func guardsOf(cfg *config.Config) guards {
+	return guards{clients: len(cfg.Auth.Tokens) > 0, admin: cfg.AdminToken.Reveal() != ""}
+}
+
 func (a *App) reload(ctx context.Context, cfg *config.Config) error {
+	next := guardsOf(cfg)
+	if a.guards.clients && !next.clients || a.guards.admin && !next.admin {
+		return errOpens
+	}
 	rules, err := policy.New(cfg.Rules, a.mounts.Ecosystems().Known())
 	if err != nil {
 		return err
@@ -43,5 +59,6 @@ func (a *App) reload(ctx context.Context, cfg *config.Config) error {
 	a.server.SetAccess(a.own.access(cfg))
 	a.admin.SetToken(cfg.AdminToken.Reveal())
 	a.rules.use(rules)
+	a.guards = next
 	return nil
 }

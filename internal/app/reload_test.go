@@ -137,3 +137,42 @@ func TestReloadIsAllOrNothing(t *testing.T) {
 		}
 	})
 }
+
+// A configuration file that was emptied or cut does not open a gate that asks for a token, nor its
+// admin listener. Other tokens may come, and a door without one may get one.
+func TestReloadDoesNotOpenTheGate(t *testing.T) {
+	inWorld(t, "", func(w *world) {
+		w.public.Publish("a", "1.0.0", longAgo, nil)
+		reload := func(admin string, tokens ...string) {
+			t.Helper()
+			cfg := w.config("")
+			cfg.AdminToken = config.NewSecret(admin)
+			for _, token := range tokens {
+				cfg.Auth.Tokens = append(cfg.Auth.Tokens, config.Token{Name: "ci", Secret: config.NewSecret(token)})
+			}
+			w.app.Reload(w.t.Context(), cfg, nil)
+		}
+		refused := func(n int) {
+			t.Helper()
+			lines := w.lines("reload failed; keeping the current rules")
+			if len(lines) != n || n > 0 && !strings.Contains(fmt.Sprint(lines[n-1]), "a reload does not open the gate") {
+				t.Errorf("%v, want %d", lines, n)
+			}
+		}
+		reload("")
+		refused(0)
+		w.want(w.get("/npm/a"), 200, -1)
+		reload("root", "tok-a")
+		reload("root")
+		refused(1)
+		reload("", "tok-a")
+		refused(2)
+		reload("", "tok-b")
+		refused(3)
+		w.want(w.get("/npm/a"), 401, -1)
+		w.want(w.get("/npm/a", "Authorization", "Bearer tok-b"), 401, -1)
+		reload("root", "tok-b")
+		refused(3)
+		w.want(w.get("/npm/a", "Authorization", "Bearer tok-b"), 200, -1)
+	})
+}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/ecluse-gate/ecluse/internal/obs"
 	"github.com/ecluse-gate/ecluse/internal/registry"
@@ -184,6 +186,39 @@ func TestUnwritableNames(t *testing.T) {
 		if !n.Hide(name) || !shadow(again).Hide(name) {
 			t.Errorf("%s: %v, %v", name, b.Entries(), again.Entries())
 		}
+	}
+}
+
+// A name that could not be written down is written when there is room again, without another name
+// to bring it along, and at the latest when the gate closes.
+func TestUnwrittenNamesAreTriedAgain(t *testing.T) {
+	doc := listing{versions: []string{"1.0.0"}}
+	for way, again := range map[string]func(*Book, *Names){
+		"asked later": func(_ *Book, n *Names) {
+			n.Hide("a")
+			time.Sleep(retryAfter)
+			n.Hide("a")
+		},
+		"closed": func(b *Book, _ *Names) { b.Close() },
+	} {
+		t.Run(way, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				dir := t.TempDir()
+				b, log := open(t, dir)
+				n, path := shadow(b), filepath.Join(dir, NamesFile)
+				if os.Mkdir(path, 0o700) != nil {
+					t.Fatal(path)
+				}
+				n.Private("a", doc)
+				if os.Remove(path) != nil {
+					t.Fatal(path)
+				}
+				again(b, n)
+				if content, err := os.ReadFile(path); string(content) != "npm a\n" || strings.Count(log.String(), "level=ERROR") != 1 {
+					t.Errorf("%q %v, log %s", content, err, log)
+				}
+			})
+		})
 	}
 }
 

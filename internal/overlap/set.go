@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/ecluse-gate/ecluse/internal/durable"
 	"github.com/ecluse-gate/ecluse/internal/obs"
@@ -23,6 +24,9 @@ type set struct {
 	words  int             // in a line
 	logger *slog.Logger
 	ailing atomic.Bool // the last read or write failed, which was said
+
+	pending atomic.Bool  // something is unwritten
+	tried   atomic.Int64 // when a write failed last, in Unix nanoseconds
 
 	writing sync.Mutex // held by the one write that is at work, on purpose across its I/O
 
@@ -41,7 +45,40 @@ func openSet(dataDir, name string, words int, logger *slog.Logger) *set {
 	return s
 }
 
-func (s *set) close() { s.edition.Close() }
+func (s *set) close() {
+	if s.pending.Load() {
+		s.retry()
+	}
+	s.edition.Close()
+}
+
+// retryAfter is how long a write that failed is not tried again.
+const retryAfter = 10 * time.Second
+
+// retry writes what could not be written.
+func (s *set) retry() {
+	if !s.writing.TryLock() {
+		return
+	}
+	defer s.writing.Unlock()
+	s.settle(s.write())
+}
+
+// settle takes in how a write ended; the caller holds writing.
+func (s *set) settle(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		s.pending.Store(true)
+		s.tried.Store(time.Now().UnixNano())
+		s.complain("what is known of private names cannot be written down; a restart forgets it, and may offer the public package of a "+
+			"private name; check that the data folder is writable and not full", err)
+		return
+	}
+	clear(s.unwritten)
+	s.pending.Store(false)
+	s.ailing.Store(false)
+}
 
 // all are the lines, in no order.
 func (s *set) all() []string {
@@ -53,6 +90,13 @@ func (s *set) all() []string {
 
 // has looks for a line, in the file too if it has changed.
 func (s *set) has(line string) bool {
+	if s.pending.Load() && time.Since(time.Unix(0, s.tried.Load())) >= retryAfter {
+		s.retry()
+	}
+	return s.found(line)
+}
+
+func (s *set) found(line string) bool {
 	if s.knows(line) {
 		return true
 	}
@@ -112,33 +156,25 @@ func (s *set) parse(content []byte) map[string]struct{} {
 }
 
 // add writes a line down before it returns, and reports whether it is new. What cannot be written
-// is known until the process ends, and written with the next line.
+// is known until the process ends, and tried again.
 func (s *set) add(line string) bool {
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	if s.has(line) {
+	if s.found(line) {
 		return false
 	}
-	var err error
-	if s.shared != nil {
-		err = s.write(line)
-	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.lines[line] = struct{}{}
-	if err != nil {
-		s.unwritten[line] = struct{}{}
-		s.complain("what is known of private names cannot be written down; a restart forgets it, and may offer the public package of a "+
-			"private name; check that the data folder is writable and not full", err)
-		return true
-	}
-	clear(s.unwritten)
-	s.ailing.Store(false)
+	s.lines[line], s.unwritten[line] = struct{}{}, struct{}{}
+	s.mu.Unlock()
+	s.settle(s.write())
 	return true
 }
 
-// write adds a line to the file, and what earlier writes could not.
-func (s *set) write(line string) error {
+// write adds to the file what is not in it yet.
+func (s *set) write() error {
+	if s.shared == nil {
+		return nil
+	}
 	if err := durable.MakeAll(filepath.Dir(s.shared.Path())); err != nil {
 		return err
 	}
@@ -147,7 +183,6 @@ func (s *set) write(line string) error {
 			return nil, old.Err
 		}
 		all := s.parse(old.Content)
-		all[line] = struct{}{}
 		s.mu.RLock()
 		maps.Copy(all, s.unwritten)
 		s.mu.RUnlock()

@@ -31,6 +31,7 @@ const (
 	// used again.
 	leftoverBytes = 256 << 10
 	leftoverTime  = time.Second
+	leftoverRead  = 10 * time.Millisecond // of a GET or HEAD, which has no use for a body
 )
 
 // errStalled is the end of a body whose client sends too little.
@@ -275,6 +276,9 @@ func (b *pacedBody) leftover(r *http.Request) bool {
 		return false
 	}
 	b.left, b.pace = leftoverTime, Pace{Window: leftoverTime, Bytes: leftoverBytes + 1}
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		b.left = leftoverRead
+	}
 	_, err := io.CopyN(io.Discard, b, leftoverBytes+1)
 	return errors.Is(err, io.EOF)
 }
